@@ -1,0 +1,3 @@
+//! Loomplane: GPU work from `terraform plan`, on clusters, own servers and DigitalOcean GPU Droplets.
+
+pub mod capacity;

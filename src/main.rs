@@ -1,0 +1,2 @@
+//! Loomplane.
+fn main() {}
