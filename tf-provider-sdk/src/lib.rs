@@ -2,10 +2,8 @@
 
 pub mod field;
 pub mod generated;
-mod handshake;
-pub mod log;
-mod mtls;
-pub mod panic;
+pub mod msgpack;
+pub mod number;
 pub mod path;
-pub mod serve;
-pub mod stop;
+pub mod types;
+pub mod value;
