@@ -154,6 +154,11 @@ impl Number {
         }
     }
 
+    /// Whether neither an integer nor a float of Rust holds the value.
+    pub(crate) fn needs_text(&self) -> bool {
+        matches!(self.0, Repr::Decimal(_))
+    }
+
     /// For what is finite.
     fn to_decimal(&self) -> Option<Decimal> {
         match &self.0 {
