@@ -25,13 +25,23 @@ pub mod health;
 // Values may be secret, and `{:?}` of a whole request must not carry them into a log: only sizes are shown.
 impl fmt::Debug for tfplugin6::DynamicValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DynamicValue({} bytes of msgpack, {} of JSON)", self.msgpack.len(), self.json.len())
+        write!(
+            f,
+            "DynamicValue({} bytes of msgpack, {} of JSON)",
+            self.msgpack.len(),
+            self.json.len()
+        )
     }
 }
 
 impl fmt::Debug for tfplugin6::RawState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RawState({} bytes of JSON, {} flatmap entries)", self.json.len(), self.flatmap.len())
+        write!(
+            f,
+            "RawState({} bytes of JSON, {} flatmap entries)",
+            self.json.len(),
+            self.flatmap.len()
+        )
     }
 }
 
@@ -41,12 +51,23 @@ mod tests {
 
     #[test]
     fn debug_text_of_a_request_holds_no_value() {
-        let value = tfplugin6::DynamicValue { msgpack: b"hunter2".to_vec(), json: b"hunter2".to_vec() };
-        let state = tfplugin6::RawState { json: b"hunter2".to_vec(), flatmap: [("a".into(), "hunter2".into())].into() };
-        let request = tfplugin6::validate_provider_config::Request { config: Some(value) };
+        let value = tfplugin6::DynamicValue {
+            msgpack: b"hunter2".to_vec(),
+            json: b"hunter2".to_vec(),
+        };
+        let state = tfplugin6::RawState {
+            json: b"hunter2".to_vec(),
+            flatmap: [("a".into(), "hunter2".into())].into(),
+        };
+        let request = tfplugin6::validate_provider_config::Request {
+            config: Some(value),
+        };
         let bytes_of_secret = format!("{:?}", b"hunter2");
         for text in [format!("{request:?}"), format!("{state:?}")] {
-            assert!(!text.contains("hunter2") && !text.contains(&bytes_of_secret), "{text}");
+            assert!(
+                !text.contains("hunter2") && !text.contains(&bytes_of_secret),
+                "{text}"
+            );
             assert!(text.contains("7 bytes"), "{text}");
         }
     }

@@ -27,6 +27,9 @@ fn generated_code_equals_a_fresh_run() {
         }
         let found = std::fs::read_to_string(&place).expect("committed");
         // No assert_eq: thousands of lines of difference help nobody.
-        assert!(found == text, "src/generated/{name} is not what proto/ gives: run `REGENERATE=1 cargo test -p tf-provider-sdk --test wire generated`");
+        assert!(
+            found == text,
+            "src/generated/{name} is not what proto/ gives: run `REGENERATE=1 cargo test -p tf-provider-sdk --test wire generated`"
+        );
     }
 }
