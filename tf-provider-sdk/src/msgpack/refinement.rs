@@ -13,6 +13,8 @@ use crate::{
 const MAX_PAYLOAD: usize = 1_024;
 /// Terraform cuts longer prefixes.
 const MAX_PREFIX: usize = 256;
+/// Longer bounds are left out, so that a prefix or two bounds always fit. The longest whole float has 309 digits.
+const MAX_BOUND: usize = 330;
 
 const NULLNESS: u64 = 1;
 const PREFIX: u64 = 2;
@@ -38,7 +40,7 @@ pub(crate) fn bytes(refinement: &Refinement) -> Vec<u8> {
         max_length,
     } = refinement;
     // Numbers of any length are allowed, so what makes the payload too long is left out: that only promises less.
-    let fits = |bound: &&Bound| bound.number.to_string().len() <= MAX_PREFIX;
+    let fits = |bound: &&Bound| bound.number.to_string().len() <= MAX_BOUND;
     let (min, max) = (min.as_ref().filter(fits), max.as_ref().filter(fits));
     let count = [
         *not_null,
