@@ -108,10 +108,19 @@ pub enum FitWarning {
 }
 
 /// A candidate: a group of nodes that fits in all but taints.
-struct Candidate {
-    group: NodeGroup,
+struct Candidate<'a> {
+    group: &'a NodeGroup,
     nodes: u64,
-    declared: Option<String>,
+    declared: Option<&'a str>,
+}
+
+impl Candidate<'_> {
+    /// Whether terms admit the nodes. A declared group that names no label is trusted to carry one that they admit.
+    fn admitted(&self, admission: &Admission) -> bool {
+        let node = &self.group.sample;
+        let unnamed = self.declared.is_some() && super::label::kind_of_node(node).known().is_none();
+        unnamed || admits(admission, node)
+    }
 }
 
 /// Holds a request against a cluster.
@@ -135,14 +144,15 @@ pub fn fit_cluster(
     for group in &view.groups {
         sort_nodes(group, ask, &admission, &mut lines, &mut candidates);
     }
-    for group in declared {
+    let declared_groups: Vec<NodeGroup> = declared.iter().map(DeclaredGroup::as_group).collect();
+    for (group, as_group) in declared.iter().zip(&declared_groups) {
         match group.disagreement(view) {
             // Only where it matters to this request: else every service would repeat it.
             Some(disagreement) if group.kind == ask.request.kind => {
                 warnings.push(FitWarning::Declared(Box::new(disagreement)));
             }
             Some(_) => {}
-            None => sort_declared(group, ask, &mut lines, &mut candidates),
+            None => sort_declared(group, as_group, ask, &mut lines, &mut candidates),
         }
     }
     let refuse = |why, lines: Vec<GroupLine>| {
@@ -174,13 +184,17 @@ pub fn fit_cluster(
     let mut prices = Vec::new();
     let mut states: BTreeMap<NotNow, u64> = BTreeMap::new();
     let mut free_now = false;
-    for candidate in candidates {
+    // A sticky placement of an older catalogue may not know every label that names the kind.
+    for candidate in candidates
+        .into_iter()
+        .filter(|candidate| candidate.admitted(&placement.admission))
+    {
         let blocking: Vec<Taint> = taint::blocking(&candidate.group.sample.taints, &tolerated)
             .cloned()
             .collect();
         if !blocking.is_empty() {
             lines.push(line(
-                &candidate.group,
+                candidate.group,
                 GroupWhy::Taints(blocking),
                 candidate.nodes,
                 candidate.declared,
@@ -199,8 +213,8 @@ pub fn fit_cluster(
         groups.push(FitGroup {
             nodes: candidate.nodes,
             gpus_per_node: candidate.group.most(),
-            instance_type: candidate.group.machine.instance_type,
-            declared: candidate.declared,
+            instance_type: candidate.group.machine.instance_type.clone(),
+            declared: candidate.declared.map(ToOwned::to_owned),
             not_now,
         });
     }
@@ -226,14 +240,14 @@ pub fn fit_cluster(
     })
 }
 
-fn sort_nodes(
-    group: &NodeGroup,
+fn sort_nodes<'a>(
+    group: &'a NodeGroup,
     ask: &ClusterAsk<'_>,
     admission: &Admission,
     lines: &mut Vec<GroupLine>,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<Candidate<'a>>,
 ) {
-    let all = group.count();
+    let all = group.nodes;
     if let Some(why) = group.why_not(ask.request, admission) {
         lines.push(line(group, why, all, None));
         return;
@@ -241,28 +255,28 @@ fn sort_nodes(
     let selected = if ask.node_selector.is_empty() {
         all
     } else {
-        u64::try_from(group.selected(ask.node_selector).count()).unwrap_or(all)
+        group.selected(ask.node_selector)
     };
     if selected < all {
         lines.push(line(group, GroupWhy::Selector, all - selected, None));
     }
     if selected > 0 {
         candidates.push(Candidate {
-            group: group.clone(),
+            group,
             nodes: selected,
             declared: None,
         });
     }
 }
 
-fn sort_declared(
-    declared: &DeclaredGroup,
+fn sort_declared<'a>(
+    declared: &'a DeclaredGroup,
+    group: &'a NodeGroup,
     ask: &ClusterAsk<'_>,
     lines: &mut Vec<GroupLine>,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Vec<Candidate<'a>>,
 ) {
-    let group = declared.as_group();
-    let name = Some(declared.name.clone());
+    let name = Some(declared.name.as_str());
     let why = if declared.kind != ask.request.kind {
         Some(GroupWhy::OtherKind)
     } else if declared.gpus_per_node < u64::from(ask.request.count.get()) {
@@ -273,7 +287,7 @@ fn sort_declared(
         None
     };
     match why {
-        Some(why) => lines.push(line(&group, why, 0, name)),
+        Some(why) => lines.push(line(group, why, 0, name)),
         // What else nodes of the group will carry is not declared, so a node selector can't be checked.
         None => candidates.push(Candidate {
             group,
@@ -283,7 +297,7 @@ fn sort_declared(
     }
 }
 
-fn line(group: &NodeGroup, why: GroupWhy, nodes: u64, declared: Option<String>) -> GroupLine {
+fn line(group: &NodeGroup, why: GroupWhy, nodes: u64, declared: Option<&str>) -> GroupLine {
     let label = (why == GroupWhy::Spelling)
         .then(|| text::naming_label(&group.sample))
         .flatten();
@@ -294,7 +308,7 @@ fn line(group: &NodeGroup, why: GroupWhy, nodes: u64, declared: Option<String>) 
         gpus: group.most(),
         arch: group.sample.arch.clone(),
         label,
-        declared,
+        declared: declared.map(ToOwned::to_owned),
         nodes,
     }
 }
@@ -335,17 +349,16 @@ fn place(
 ) -> (Placement, bool) {
     let admits_one = |previous: &Placement| {
         candidates.iter().any(|candidate| {
-            let node = &candidate.group.sample;
             let tolerated: Vec<Toleration> = previous
                 .tolerations
                 .iter()
                 .chain(ask.tolerations)
                 .cloned()
                 .collect();
-            // A declared group that names no label is trusted to carry one.
-            let unnamed = candidate.declared.is_some() && text::naming_label(node).is_none();
-            (unnamed || admits(&previous.admission, node))
-                && taint::blocking(&node.taints, &tolerated).next().is_none()
+            candidate.admitted(&previous.admission)
+                && taint::blocking(&candidate.group.sample.taints, &tolerated)
+                    .next()
+                    .is_none()
         })
     };
     if let Some(previous) = ask.previous.filter(|previous| admits_one(previous)) {

@@ -215,7 +215,8 @@ impl DeclaredGroup {
                 ..Machine::of_node(&self.node)
             },
             sample: self.node.clone(),
-            members: Vec::new(),
+            nodes: 0,
+            places: Vec::new(),
         }
     }
 
@@ -232,9 +233,9 @@ impl DeclaredGroup {
             && declared.all(|(key, value)| {
                 if label::selector_label(key) {
                     group
-                        .members
+                        .places
                         .iter()
-                        .any(|member| member.selector_labels.get(key) == Some(value))
+                        .any(|place| place.labels.get(key) == Some(value))
                 } else {
                     group.sample.labels.get(key) == Some(value)
                 }

@@ -72,7 +72,7 @@ impl ClusterWhy {
                 )
             }
             Self::NoGpuNodes { nodes } => format!(
-                "{NO_GPU_NODES}: none of its {} has a GPU. Add GPU nodes, or declare a node group that scales from zero in gpu_node_groups on its connection.",
+                "{NO_GPU_NODES} among its {}. Add GPU nodes, or declare a node group that scales from zero in gpu_node_groups on its connection.",
                 counted(*nodes, "node")
             ),
             Self::NoPlugin { gpu_nodes } => format!(

@@ -37,18 +37,26 @@ pub struct NodeGroup {
     pub machine: Machine,
     /// One of the nodes: without its name, without labels that only a node selector asks.
     pub sample: Node,
-    /// The nodes.
-    pub members: Vec<Member>,
+    /// How many nodes; 0 for a declared group.
+    pub nodes: u64,
+    /// Where they are, for node selectors: each set of labels once, with its nodes.
+    pub places: Vec<Place>,
 }
 
-/// A node of a group.
+/// Nodes of a group that carry the same labels which only a node selector asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Member {
-    /// Its name.
-    pub name: String,
-    /// Its labels that only a node selector asks.
-    pub selector_labels: BTreeMap<String, String>,
+pub struct Place {
+    /// Those labels, without the host name.
+    pub labels: BTreeMap<String, String>,
+    /// The host names.
+    pub hostnames: Vec<String>,
 }
+
+/// The only selector label that differs on every node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Host names by the labels that only a node selector asks.
+type Places = BTreeMap<BTreeMap<String, String>, Vec<String>>;
 
 type Signature = (
     BTreeMap<String, String>,
@@ -64,7 +72,7 @@ impl ClusterView {
     /// Sums a list of nodes up: one pass.
     #[must_use]
     pub fn new(nodes: &[Node]) -> Self {
-        let mut groups: BTreeMap<Signature, Vec<Member>> = BTreeMap::new();
+        let mut groups: BTreeMap<Signature, Places> = BTreeMap::new();
         for node in nodes.iter().filter(|node| label::has_gpu(node)) {
             let mut same = node.clone();
             let mut selector_labels = BTreeMap::new();
@@ -94,29 +102,30 @@ impl ClusterView {
                 ready,
                 ..
             } = same;
-            let member = Member {
-                name: node.name.clone(),
-                selector_labels,
-            };
+            let hostname = selector_labels
+                .remove(HOSTNAME)
+                .unwrap_or_else(|| node.name.clone());
             groups
                 .entry((labels, taints, allocatable, capacity, arch, cordoned, ready))
                 .or_default()
-                .push(member);
+                .entry(selector_labels)
+                .or_default()
+                .push(hostname);
         }
         let groups = groups
             .into_iter()
-            .map(|(signature, members)| NodeGroup::of(signature, members))
+            .map(|(signature, places)| NodeGroup::of(signature, places))
             .collect();
         Self {
             groups,
-            nodes: u64::try_from(nodes.len()).unwrap_or(u64::MAX),
+            nodes: number(nodes.len()),
         }
     }
 
     /// GPU nodes in all.
     #[must_use]
     pub fn gpu_nodes(&self) -> u64 {
-        self.groups.iter().map(NodeGroup::count).sum()
+        self.groups.iter().map(|group| group.nodes).sum()
     }
 
     /// The kinds of which some node has whole, advertised GPUs that could be asked for.
@@ -139,12 +148,16 @@ impl ClusterView {
     }
 }
 
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
 fn is_gpu_resource(name: &str) -> bool {
     name.starts_with("nvidia.com/") || name == keys::AMD_RESOURCE
 }
 
 impl NodeGroup {
-    fn of(signature: Signature, members: Vec<Member>) -> Self {
+    fn of(signature: Signature, places: Places) -> Self {
         let (labels, taints, allocatable, capacity, arch, cordoned, ready) = signature;
         let sample = Node {
             name: String::new(),
@@ -173,14 +186,12 @@ impl NodeGroup {
             machine: Machine::of_node(&sample),
             kind,
             sample,
-            members,
+            nodes: places.values().map(|nodes| number(nodes.len())).sum(),
+            places: places
+                .into_iter()
+                .map(|(labels, hostnames)| Place { labels, hostnames })
+                .collect(),
         }
-    }
-
-    /// How many nodes.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        u64::try_from(self.members.len()).unwrap_or(u64::MAX)
     }
 
     /// The most GPUs that one node can hand out when all of them are healthy.
@@ -238,20 +249,32 @@ impl NodeGroup {
         (self.gpus < u64::from(request.count.get())).then_some(NotNow::Unhealthy)
     }
 
-    /// The members that carry every label of a node selector. A key that adapters do not keep can't be checked, and passes.
-    pub fn selected<'a>(
-        &'a self,
-        selector: &'a BTreeMap<String, String>,
-    ) -> impl Iterator<Item = &'a Member> {
-        self.members.iter().filter(move |member| {
-            selector.iter().all(|(key, value)| {
-                if label::selector_label(key) {
-                    member.selector_labels.get(key) == Some(value)
-                } else {
-                    !label::relevant_label(key) || self.sample.labels.get(key) == Some(value)
-                }
+    /// How many nodes carry every label of a node selector. A key that adapters do not keep can't be checked, and passes.
+    #[must_use]
+    pub fn selected(&self, selector: &BTreeMap<String, String>) -> u64 {
+        let of_group = |(key, value): (&String, &String)| {
+            label::selector_label(key)
+                || !label::relevant_label(key)
+                || self.sample.labels.get(key) == Some(value)
+        };
+        if !selector.iter().all(of_group) {
+            return 0;
+        }
+        let of_place = |place: &&Place| {
+            selector
+                .iter()
+                .filter(|(key, _)| label::selector_label(key) && key.as_str() != HOSTNAME)
+                .all(|(key, value)| place.labels.get(key) == Some(value))
+        };
+        let hostname = selector.get(HOSTNAME);
+        self.places
+            .iter()
+            .filter(of_place)
+            .map(|place| match hostname {
+                None => number(place.hostnames.len()),
+                Some(name) => number(place.hostnames.iter().filter(|host| *host == name).count()),
             })
-        })
+            .sum()
     }
 
     /// Taints that no pod may ever tolerate or that nobody tolerates yet, for reports: the lasting ones.
