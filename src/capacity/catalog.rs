@@ -202,6 +202,15 @@ impl Catalog {
         self.prices.get(&(cloud, name.to_ascii_lowercase()))
     }
 
+    /// Machines that are priced with one card of a kind attached: cloud, machine and accelerator.
+    pub fn attached_machines(&self, kind: Kind) -> impl Iterator<Item = (Cloud, &str, &str)> {
+        self.prices.keys().filter_map(move |(cloud, name)| {
+            let (machine, accelerator) = name.split_once(" + 1x ")?;
+            let meaning = self.label(KindKey::GkeAccelerator, accelerator)?;
+            (meaning.kinds == [kind]).then_some((*cloud, machine, accelerator))
+        })
+    }
+
     /// The resources that a node with mixed MIG slices of this kind advertises, such as `nvidia.com/mig-1g.5gb`.
     #[must_use]
     pub fn mig_resources(&self, kind: Kind) -> &[String] {
@@ -258,7 +267,7 @@ impl Catalog {
 fn kinds(text: &str) -> Vec<Kind> {
     text.trim_start_matches("ambiguous:")
         .split('|')
-        .filter_map(|id| Kind::from_str_quiet(id))
+        .filter_map(Kind::from_str_quiet)
         .collect()
 }
 

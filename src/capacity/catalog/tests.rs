@@ -10,6 +10,7 @@ pub(crate) const PRICES: &str = include_str!("../data/prices.csv");
 pub(crate) const TAINTS: &str = include_str!("../data/taints.csv");
 pub(crate) const FAILURES: &str = include_str!("../data/nvidia-smi-failures.csv");
 pub(crate) const KINDS: &str = include_str!("../data/kinds.csv");
+pub(crate) const PRICE_FLOORS: &str = include_str!("../data/price-floor-by-kind.csv");
 pub(crate) const MIG_PROFILES: &str = include_str!("../data/mig-profiles.csv");
 
 /// The rows of a table as maps, for tests of other rooms: a reader apart from [`Table`], by splitting at quotes.

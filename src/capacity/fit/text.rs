@@ -180,6 +180,14 @@ impl ClusterRefusal {
                 "GPU work runs on amd64 only. Use a target with {kind} on amd64: {listed}"
             );
         }
+        // Every GPU node is a riddle: perhaps the kind is there, under a name that nobody knows.
+        if self.kinds.is_empty() && because(|why| *why == GroupWhy::UnknownKind) {
+            let first = KindKey::GpuProduct.label();
+            return format!(
+                "If these nodes have {kind}, let their label say so: {} goes first, then {first}; a later label is not read. Else use a target with {kind}: {listed}",
+                KindKey::GkeAccelerator.label()
+            );
+        }
         let instead: Vec<&str> = self.kinds.iter().map(|kind| kind.id()).collect();
         if instead.is_empty() {
             format!("Use a target with {kind}: {listed}")

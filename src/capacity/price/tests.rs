@@ -1,7 +1,7 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::*;
-use crate::capacity::catalog::tests::{PRICES, rows};
+use crate::capacity::catalog::tests::{PRICE_FLOORS, PRICES, rows};
 use crate::capacity::node::Node;
 use rust_decimal::Decimal;
 
@@ -358,19 +358,26 @@ fn p2_a_total_of_unknown_parts_only_never_says_zero() {
 }
 
 #[test]
-fn the_cheapest_list_prices_are_those_worked_out_apart() {
-    // From price-floor-by-kind.csv, which was computed from the same lists by other code.
+fn p3_the_lowest_price_of_each_kind_is_that_worked_out_apart() {
+    // The table was computed from the same lists by other code.
     let book = PriceBook::default();
-    let per_gpu: BTreeSet<Decimal> = ["p5.48xlarge", "p5.4xlarge"]
-        .iter()
-        .map(|name| {
-            let machine = of_type(name);
-            let price = book.price(&machine);
-            share(1, 1, [(&price, machine.gpus)])
-                .hourly()
-                .unwrap()
-                .decimal()
-        })
-        .collect();
-    assert_eq!(per_gpu, BTreeSet::from([usd("6.88")]));
+    let mut known = 0;
+    for row in rows(PRICE_FLOORS) {
+        let lowest = book.lowest(row["kind"].parse().unwrap());
+        let found = lowest
+            .iter()
+            .find(|lowest| lowest.cloud.id() == row["cloud"]);
+        match row["lowest_usd_per_gpu_hour"].as_str() {
+            "unknown" => assert_eq!(found, None, "{row:?}"),
+            figure => {
+                assert_eq!(
+                    found.map(|lowest| lowest.per_gpu),
+                    Usd::new(usd(figure)),
+                    "{row:?}"
+                );
+                known += 1;
+            }
+        }
+    }
+    assert!(known >= 20, "{known}");
 }

@@ -79,7 +79,10 @@ fn k6_a_cordoned_one_node_cluster_is_not_tolerated() {
         "node.kubernetes.io/unschedulable:NoSchedule",
         "nvidia.com/gpu:NoSchedule",
     ]);
-    assert_eq!(tolerated(&[node.clone()]), ["nvidia.com/gpu=:NoSchedule"]);
+    assert_eq!(
+        tolerated(std::slice::from_ref(&node)),
+        ["nvidia.com/gpu=:NoSchedule"]
+    );
     let given = tolerations([node.as_slice()]);
     assert_eq!(blocking(&node, &given).count(), 0);
     assert_eq!(blocking_now(&node, &given).count(), 1);
