@@ -106,7 +106,7 @@ impl ClusterTarget {
         let list = || async {
             let view = match self.cluster.nodes(relevant_label, cancel).await {
                 Ok(nodes) => View::Listed(ClusterView::new(&nodes)),
-                Err(Error::NodesForbidden { identity, .. }) => View::NotListed(identity.as_deref().and_then(service_account)),
+                Err(Error::NodesForbidden { message, .. }) => View::NotListed(service_account(&message)),
                 Err(error) => return Err(error),
             };
             // The sum is all that is needed from here on; a large cluster's nodes need not stay in memory.
@@ -117,9 +117,11 @@ impl ClusterTarget {
     }
 }
 
-/// `system:serviceaccount:NAMESPACE:NAME`.
-fn service_account(identity: &str) -> Option<ServiceAccount> {
-    let (namespace, name) = identity.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+/// The service account that an API server's refusal names: `User "system:serviceaccount:NAMESPACE:NAME" cannot list ...`.
+fn service_account(message: &str) -> Option<ServiceAccount> {
+    let (_, rest) = message.split_once("system:serviceaccount:")?;
+    let (namespace, rest) = rest.split_once(':')?;
+    let (name, _) = rest.split_once('"')?;
     Some(ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
 }
 

@@ -64,6 +64,11 @@ pub(super) fn decimal(number: &Number) -> Option<Decimal> {
 
 /// US dollars as a number for state.
 pub(super) fn usd(amount: Usd) -> Number {
+    dollars(amount.decimal())
+}
+
+/// An exact decimal as a number.
+pub(super) fn dollars(amount: Decimal) -> Number {
     // The text of a decimal is always a number.
-    amount.decimal().normalize().to_string().parse().unwrap_or_else(|_| Number::from(0_u64))
+    amount.normalize().to_string().parse().unwrap_or_else(|_| Number::from(0_u64))
 }

@@ -8,10 +8,12 @@ pub mod observe;
 mod probes;
 mod quantity;
 pub mod spec;
+mod status;
 
 pub use build::{Objects, build};
 pub use identity::Identity;
 pub use observe::{Lens, Live, observe, unexpressed};
+pub use status::Readiness;
 pub use spec::{
     AccessMode, EnvFrom, Gpu, HealthCheck, NodeOperator, NodeRequirement, NodeTerm, Placement,
     Port, Protocol, Rollout, RunAs, ServiceSpec, Toleration, TolerationOperator, Volume,

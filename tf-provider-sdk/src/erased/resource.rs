@@ -119,7 +119,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         let Some(change) = change else {
             return Ok((draft.planned.clone(), plan::replaced(schema, &input.prior, &draft.planned)));
         };
-        let planned = encode(&change.planned)?;
+        let planned = plan::with_refinements(encode(&change.planned)?, &draft.planned);
         let found = plan::violations(schema, &input.config, &input.prior, &planned);
         if !found.is_empty() {
             let mut report = Diagnostics::none();

@@ -299,6 +299,27 @@ fn settle_plain(planned: &Value, result: &Value, path: &Path, differs: &mut Vec<
     }
 }
 
+/// Puts back what is known of unknown values (refinements), which the author's types do not carry: core compares them too.
+pub fn with_refinements(planned: Value, draft: &Value) -> Value {
+    match (planned, draft) {
+        (Value::Unknown(_), Value::Unknown(_)) => draft.clone(),
+        (Value::Map(items), Value::Map(drafts)) => {
+            let of = |(key, item): (String, Value)| {
+                let item = match drafts.get(&key) {
+                    Some(draft) => with_refinements(item, draft),
+                    None => item,
+                };
+                (key, item)
+            };
+            Value::Map(items.into_iter().map(of).collect())
+        }
+        (Value::List(items), Value::List(drafts)) if items.len() == drafts.len() => {
+            Value::List(items.into_iter().zip(drafts).map(|(item, draft)| with_refinements(item, draft)).collect())
+        }
+        (planned, _) => planned,
+    }
+}
+
 /// The value with null in place of everything unknown: what may be stored.
 pub fn known(value: &Value) -> Value {
     match value {

@@ -100,7 +100,7 @@ impl Node {
         };
         let mut keys = Keys {
             object,
-            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly"]),
+            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly", "x-tf-dynamic"]),
         };
         if let Some(any) = keys.get("anyOf") {
             let inner = any.as_array().and_then(|any| match any.as_slice() {

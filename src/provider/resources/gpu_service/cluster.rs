@@ -190,7 +190,7 @@ async fn finish(
 ) -> Result<GpuService, Failed<GpuService>> {
     cx.set_private(UNFINISHED, Some(true));
     if service.wait && spec.replicas != Some(0) {
-        let waited = target.cluster.wait_for_rollout(&spec.namespace, &spec.name, &rollout_limits(target, cx), cancel).await;
+        let waited = target.cluster.wait_rollout(&spec.namespace, &spec.name, &rollout_limits(target, cx), cancel).await;
         if let Err(error) = waited {
             // The user may have stopped it, or time is up: a short look tells the state how far it came.
             if let Ok(Ok(Some(found))) = tokio::time::timeout(Duration::from_secs(10), target.cluster.read_service(&spec.namespace, &spec.name, &Cancel::never())).await {
@@ -213,7 +213,7 @@ fn rollout_limits(target: &ClusterTarget, cx: &Context<'_, Client>) -> crate::ku
     crate::kubernetes::rollout::RolloutLimits {
         timeout: cx.time_left().unwrap_or(Duration::from_secs(20 * 60)),
         // A group that scales from zero makes its node only once a pod waits for it (K11).
-        scales_from_zero: !target.declared.is_empty(),
+        scale_from_zero: !target.declared.is_empty(),
         ..Default::default()
     }
 }

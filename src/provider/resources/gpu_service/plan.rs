@@ -53,7 +53,8 @@ pub(super) async fn plan(change: &mut Change<GpuService>, cx: &Context<'_, Clien
         }
     };
     if change.is_create() && change.planned.namespace.is_unknown() {
-        let namespace = target.cluster.default_namespace(&Cancel::never());
+        let cancel = Cancel::never();
+        let namespace = target.cluster.default_namespace(&cancel);
         change.planned.namespace.0.0 = Opt::Known(cx.run(namespace).await.map_err(|why| report::interrupted("read the kubeconfig", why))??);
     }
     identity(change, target, cx).await?;
