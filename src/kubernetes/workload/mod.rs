@@ -8,6 +8,8 @@ pub mod observe;
 mod probes;
 mod quantity;
 pub mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use build::{Objects, build};
 pub use identity::Identity;
