@@ -1,1 +1,3 @@
 //! Acceptance tests.
+
+mod kubernetes_adapter;
