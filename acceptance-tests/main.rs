@@ -22,6 +22,7 @@
 
 mod cluster;
 mod fault_proxy;
+mod kubernetes_adapter;
 mod layering;
 mod parts;
 mod terraform;

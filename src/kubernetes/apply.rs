@@ -146,6 +146,9 @@ impl Cluster {
         for (step, found) in steps.iter().zip(unfinished) {
             let done = match found {
                 Some(metadata) => {
+                    // What the cut-off POST set must be ours by apply first: else this apply could not remove it.
+                    self.finish(spec, step, &metadata.uid, Mark::Keep, cancel)
+                        .await?;
                     self.apply_step(
                         spec,
                         step,
@@ -168,7 +171,8 @@ impl Cluster {
         }
         if !options.dry_run {
             for (step, done) in steps.iter().zip(&*applied) {
-                self.finish(spec, step, &done.uid, cancel).await?;
+                self.finish(spec, step, &done.uid, Mark::Remove, cancel)
+                    .await?;
             }
         }
         Ok(())
@@ -253,7 +257,7 @@ impl Cluster {
                 None => {
                     let uid = self.post(spec, step, options, cancel).await?.uid;
                     if !options.dry_run {
-                        self.finish(spec, step, &uid, cancel).await?;
+                        self.finish(spec, step, &uid, Mark::Remove, cancel).await?;
                     }
                     uid
                 }
@@ -378,6 +382,7 @@ impl Cluster {
         spec: &ServiceSpec,
         step: &Step,
         uid: &str,
+        mark: Mark,
         cancel: &Cancel,
     ) -> Result<(), Error> {
         let object = step.object(&spec.namespace);
@@ -416,10 +421,11 @@ impl Cluster {
                     patch.push(json!({"op": "replace", "path": format!("{path}/operation"), "value": "Apply"}));
                 }
             }
-            if metadata
-                .annotations
-                .as_ref()
-                .is_some_and(|annotations| annotations.contains_key(UNFINISHED))
+            if mark == Mark::Remove
+                && metadata
+                    .annotations
+                    .as_ref()
+                    .is_some_and(|annotations| annotations.contains_key(UNFINISHED))
             {
                 patch.push(json!({"op": "remove", "path": format!("/metadata/annotations/{}", UNFINISHED.replace('/', "~1"))}));
             }
@@ -503,6 +509,15 @@ impl Cluster {
             Err(error) => Err(error),
         }
     }
+}
+
+/// What becomes of an object's token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// The creation goes on.
+    Keep,
+    /// The creation is done.
+    Remove,
 }
 
 /// Tries to finish a creation while others write to the object.

@@ -18,6 +18,7 @@ mod once;
 mod proxy;
 mod request;
 mod resolve;
+mod retry;
 pub mod rollout;
 mod storage;
 mod target;

@@ -9,6 +9,8 @@ mod probes;
 mod quantity;
 pub mod spec;
 mod status;
+#[cfg(test)]
+mod tests;
 
 pub use build::{Objects, build};
 pub use identity::Identity;
