@@ -152,6 +152,47 @@ fn k5_a_gke_node_that_the_gpu_operator_slices_is_not_admitted() {
 }
 
 #[test]
+fn k5_a_part_of_a_card_is_not_admitted_by_its_label() {
+    for (machine, admitted) in [("g6.xlarge", 1), ("g6f.xlarge", 0), ("gr6f.4xlarge", 0)] {
+        let node = node(&[
+            ("k8s.amazonaws.com/accelerator", "nvidia-l4"),
+            (keys::INSTANCE_TYPE, machine),
+        ]);
+        assert_eq!(admitting(&node).len(), admitted, "{machine}");
+        assert_eq!(whole_kind(&node).is_some(), admitted == 1, "{machine}");
+    }
+}
+
+#[test]
+fn k5_every_term_asks_that_the_keys_before_its_own_be_absent() {
+    for kind in Kind::ALL {
+        for term in admission(kind).terms {
+            let first = &term.requirements[0];
+            assert_eq!(first.operator, Operator::In);
+            let before: Vec<&str> = match KindKey::from_label(&first.key) {
+                Some(key) => key.earlier().map(KindKey::label).collect(),
+                None => KindKey::ALL.map(KindKey::label).to_vec(),
+            };
+            let absent = |key: &str| {
+                term.requirements
+                    .iter()
+                    .any(|r| r.key == key && r.operator == Operator::DoesNotExist)
+            };
+            assert!(before.iter().all(|key| absent(key)), "{kind} {}", first.key);
+            let arch = term
+                .requirements
+                .iter()
+                .find(|requirement| requirement.key == keys::ARCH)
+                .unwrap();
+            assert_eq!(
+                (arch.operator, arch.values.as_slice()),
+                (Operator::In, &["amd64".to_owned()][..])
+            );
+        }
+    }
+}
+
+#[test]
 fn g4_arm64_and_unlabeled_nodes_are_not_admitted() {
     let mut arm = node(&[("nvidia.com/gpu.product", "NVIDIA-L4")]);
     arm.labels.insert(keys::ARCH.to_owned(), "arm64".to_owned());

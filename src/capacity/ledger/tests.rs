@@ -260,6 +260,25 @@ fn s3b_services_that_may_leave_are_a_warning_that_names_them() {
 }
 
 #[test]
+fn s3b_a_card_that_a_foreign_container_holds_too_does_not_come_free() {
+    let check = four_l4();
+    let containers = [
+        container("trainer", ContainerState::Running, None, vec![Grant::All]),
+        container(
+            "old-name",
+            ContainerState::Running,
+            Some("old-name"),
+            vec![Grant::All],
+        ),
+    ];
+    let ledger = Ledger::new(&check.cards, &containers);
+    assert!(matches!(
+        fit(&check, &ledger, ask(1), &BTreeSet::new()),
+        CardFit::TooFew(_)
+    ));
+}
+
+#[test]
 fn s3b_what_the_service_itself_holds_is_not_taken() {
     let check = four_l4();
     let ledger = Ledger::new(
