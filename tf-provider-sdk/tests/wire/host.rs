@@ -323,6 +323,15 @@ impl Plugin {
     }
 }
 
+impl Drop for Plugin {
+    /// A plugin that a test leaves running is killed, and can't remove its socket itself.
+    fn drop(&mut self) {
+        if let Some(folder) = self.line.socket().parent() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
 /// Sends a signal by name, as `kill` does.
 pub(crate) fn signal(process: u32, name: &str) {
     let sent = std::process::Command::new("kill")
