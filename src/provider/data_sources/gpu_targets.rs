@@ -30,7 +30,7 @@ pub struct GpuTargets {
     /// Only targets that have this many GPUs on one node, 1 to 8. Default: 1.
     #[schemars(range(min = 1, max = 8))]
     #[serde(default = "one")]
-    pub count: i64,
+    pub gpus: i64,
     /// What was found, by target and kind. A target without any usable GPU has one entry with the reason.
     pub targets: Computed<Vec<TargetRow>>,
 }
@@ -44,7 +44,7 @@ fn one() -> i64 {
 pub struct TargetRow {
     /// Name of the connection.
     pub target: String,
-    /// Whether a request for the kind and count can be met.
+    /// Whether a request for the kind and number can be met.
     pub usable: bool,
     /// Why not.
     pub reason: Option<String>,
@@ -54,7 +54,7 @@ pub struct TargetRow {
     pub gpus_per_node: Option<u64>,
     /// How many nodes match; 0 for declared node groups.
     pub nodes: Option<u64>,
-    /// Estimated share of the machine's price for `count` GPUs, in US dollars an hour. Null when unknown.
+    /// Estimated share of the machine's price for `gpus` GPUs, in US dollars an hour. Null when unknown.
     pub hourly_usd: Option<Number>,
     /// The same for a month.
     pub monthly_usd: Option<Number>,
@@ -67,7 +67,7 @@ impl DataSource for GpuTargets {
     type Client = Client;
 
     fn validate(&self, report: &mut Diagnostics) {
-        if let Some(Err(why)) = self.kind.as_ref().map(|kind| GpuRequest::parse(kind, self.count)) {
+        if let Some(Err(why)) = self.kind.as_ref().map(|kind| GpuRequest::parse(kind, self.gpus)) {
             report.error("kind", "Invalid GPU request", why.to_string());
         }
     }
@@ -113,7 +113,7 @@ impl GpuTargets {
         let wanted = |kind: &Kind| self.kind.as_deref().is_none_or(|wanted| wanted == kind.id());
         let none = Default::default();
         let row = |kind: Kind| {
-            let request = GpuRequest::parse(kind.id(), self.count).map_err(|why| Diagnostic::error("Invalid GPU request", why.to_string()).at("count"))?;
+            let request = GpuRequest::parse(kind.id(), self.gpus).map_err(|why| Diagnostic::error("Invalid GPU request", why.to_string()).at("gpus"))?;
             let ask = ClusterAsk { target: &target.name, request, replicas: 1, node_selector: &none, tolerations: &[], previous: None, prices: &cx.client.prices };
             Ok(match fit_cluster(view.seen(), &target.declared, &ask) {
                 Err(refusal) => refused(&target.name, Some(kind), refusal.render().detail),

@@ -112,7 +112,7 @@ fn validate<T: DeserializeOwned>(schema: &Schema, config: &Value, author: impl F
     if report.has_error() {
         return report;
     }
-    match decode::<T>(config) {
+    match decode::<T>(&crate::plan::with_defaults(schema, config)) {
         Ok(Some(model)) => author(&model, &mut report),
         Ok(None) => {}
         Err(why) => report.push(why),

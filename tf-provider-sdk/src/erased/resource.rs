@@ -62,7 +62,8 @@ impl<R: Resource> Typed<R> {
 
     /// Runs the author's hook on a draft; `None` where a value is unknown that the model does not admit as such.
     async fn hook(&self, input: &PlanInput, draft: &plan::Draft, at: &At<'_, R::Client>) -> Result<Option<Change<R>>, Diagnostics> {
-        let (Some(config), Some(planned)) = (decode::<R>(&input.config)?, decode::<R>(&draft.planned)?) else {
+        let Prepared { schema, .. } = self.prepare()?;
+        let (Some(config), Some(planned)) = (decode::<R>(&plan::with_defaults(schema, &input.config))?, decode::<R>(&draft.planned)?) else {
             return Ok(None);
         };
         let prior = match &input.prior {
@@ -148,7 +149,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 Err(why) => Err(Failed { why, left: None }),
             }
         } else {
-            make_or_change::<R>(&config, &prior, &planned, at).await
+            make_or_change::<R>(&plan::with_defaults(&prepared.schema, &config), &prior, &planned, at).await
         };
         let finish = |model: &R| {
             encode(model).map(|mut value| {

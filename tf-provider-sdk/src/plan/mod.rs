@@ -27,6 +27,7 @@ pub struct Draft {
 pub fn draft(schema: &Schema, config: &Value, prior: &Value, proposed: &Value) -> Draft {
     let mut planned = proposed.clone();
     fill(&schema.attributes, config, &mut planned);
+    without_write_only(schema, &mut planned);
     let changed = prior.is_null() || !same(&schema.attributes, prior, &planned);
     if changed {
         mark(&schema.attributes, config, &mut planned);
@@ -51,15 +52,20 @@ pub fn same(attributes: &Attributes, a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Defaults in, write-only values out.
+/// A configuration with the defaults of what it leaves out: what an author's struct is read from.
+pub fn with_defaults(schema: &Schema, config: &Value) -> Value {
+    let mut filled = config.clone();
+    fill(&schema.attributes, config, &mut filled);
+    filled
+}
+
+/// Defaults for what is not configured.
 fn fill(attributes: &Attributes, config: &Value, planned: &mut Value) {
     let Value::Map(values) = planned else { return };
     for (name, attribute) in attributes {
         let configured = member(config, name);
         let value = values.entry(name.clone()).or_insert(Value::Null);
-        if attribute.write_only {
-            *value = Value::Null;
-        } else if configured.is_null() {
+        if configured.is_null() {
             if let Some(default) = &attribute.default {
                 *value = default.clone();
             }
@@ -331,21 +337,26 @@ pub fn known(value: &Value) -> Value {
     }
 }
 
-/// The value with null in place of every write-only attribute: what may be returned.
+/// Null in place of every write-only attribute: what may be returned.
 pub fn without_write_only(schema: &Schema, value: &mut Value) {
-    fn strip(attributes: &Attributes, _config: &Value, value: &mut Value) {
-        let Value::Map(values) = value else { return };
-        for (name, attribute) in attributes {
-            let Some(value) = values.get_mut(name) else { continue };
-            if attribute.write_only {
-                *value = Value::Null;
-            } else {
-                let shape = value.clone();
-                each_nested(attribute, &shape, value, strip);
-            }
+    strip(&schema.attributes, value);
+}
+
+fn strip(attributes: &Attributes, value: &mut Value) {
+    let Value::Map(values) = value else { return };
+    for (name, attribute) in attributes {
+        let Some(value) = values.get_mut(name) else { continue };
+        if attribute.write_only {
+            *value = Value::Null;
+            continue;
+        }
+        match (&attribute.kind, value) {
+            (Kind::Nested(Nesting::Single, nested), value) => strip(nested, value),
+            (Kind::Nested(_, nested), Value::List(items)) => items.iter_mut().for_each(|item| strip(nested, item)),
+            (Kind::Nested(_, nested), Value::Map(items)) => items.values_mut().for_each(|item| strip(nested, item)),
+            _ => {}
         }
     }
-    strip(&schema.attributes, &Value::Null, value);
 }
 
 #[cfg(test)]

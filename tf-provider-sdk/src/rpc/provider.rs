@@ -99,7 +99,7 @@ pub(super) async fn validate_provider_config<P: Provider>(
     let checked = service.config().and_then(|prepared| {
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         report.extend(prepared.schema.check(&config));
-        match crate::de::from_value::<P::Config>(&config) {
+        match crate::de::from_value::<P::Config>(&crate::plan::with_defaults(&prepared.schema, &config)) {
             Ok(config) => service.provider.validate(&config, &mut report),
             Err(why) if why.unknown => {}
             Err(why) => report.push(Diagnostic::error("Invalid provider configuration", why.to_string()).at(why.path)),
