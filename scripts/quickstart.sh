@@ -9,19 +9,21 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${LOOMPLANE_QUICKSTART_DIR:-$root/.quickstart}
 tools=$root/acceptance-tests/tools/ensure.sh
 plane=$root/acceptance-tests/control-plane
-work=$folder/work
+mode=${CLUSTER:-local}
+work=$folder/work-$mode # a state for each: what is on your cluster must not be mistaken for what is on ours
 log=$folder/last-command.log
 started=$(date +%s)
 
 step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
-fail() { printf '\nquickstart: %s\n' "$*" >&2; exit 1; }
+fail() { printf '\nquickstart: %s\n(%s is kept for a look; make quickstart-stop ends and removes it)\n' "$*" "$folder" >&2; exit 1; }
 
 # run CODE TEXT COMMAND...: shows the command and what it prints; its exit code and a text in its output are checked.
 run() {
   local code=$1 text=$2 got=0; shift 2
   printf '$ %s\n' "$(basename "$1") ${*:2}"
   "$@" >"$log" 2>&1 || got=$?
-  sed 's/^/  /' "$log"
+  # Core's note that this is a development build, four times the same, is left out
+  sed -e '/Warning: Provider development overrides/,/^. *releases\.$\|^releases\.$/d' -e 's/^/  /' "$log"
   [ "$got" = "$code" ] || fail "that command should have ended with exit code $code, and ended with $got"
   # Core wraps messages: compared with the frame and the line ends taken out
   [ -z "$text" ] || tr -s '│╷╵ \n' '     ' <"$log" | tr -s ' ' | grep -qF -- "$text" ||
@@ -54,8 +56,9 @@ start() {
   environment
   kubectl=$("$tools" kubectl)
 
-  if [ "${CLUSTER:-local}" = mine ]; then
+  if [ "$mode" = mine ]; then
     [ -n "${KUBECONFIG:-}" ] || fail "CLUSTER=mine needs KUBECONFIG to name your cluster"
+    case $KUBECONFIG in *:*) fail "KUBECONFIG names several files; name the one of your cluster" ;; esac
     kubeconfig=$KUBECONFIG
     refused=${REFUSED_KIND:-amd-mi300x}
     step "Using your cluster: $("$kubectl" config current-context) of $kubeconfig"
@@ -68,7 +71,7 @@ start() {
     export KUBECONFIG=$kubeconfig
     run 0 "" "$kubectl" get nodes -o 'custom-columns=NODE:.metadata.name,TYPE:.metadata.labels.node\.kubernetes\.io/instance-type,GPU:.metadata.labels.nvidia\.com/gpu\.product,COUNT:.status.allocatable.nvidia\.com/gpu,TAINTS:.spec.taints[*].key'
   fi
-  echo "$kubeconfig" >"$folder/kubeconfig-path"
+  echo "$kubeconfig" >"$work/kubeconfig-path"
 
   cp "$root"/examples/quickstart/*.tf "$work/"
   cd "$work"
@@ -97,7 +100,7 @@ start() {
     awk '/^quickstart-inference/ {print $2; exit}')
   [ -n "$node" ] || fail "no pod of quickstart-inference is on a node"
   run 0 "" "$kubectl" get node "$node" --show-labels
-  if [ "${CLUSTER:-local}" != mine ] && [ "$kind" = nvidia-l4 ]; then
+  if [ "$mode" != mine ] && [ "$kind" = nvidia-l4 ]; then
     grep -q 'nvidia.com/gpu.product=NVIDIA-L4' "$log" || fail "the pod is on $node, which has no $kind"
   fi
 
@@ -110,13 +113,16 @@ start() {
 }
 
 stop() {
-  if [ -s "$work/terraform.tfstate" ] && grep -q loomplane_gpu_service "$work/terraform.tfstate"; then
-    step "Destroying what was applied"
+  # On the local control plane nothing needs destroying: it goes as a whole. On your cluster what was applied is removed first.
+  local mine=$folder/work-mine
+  if [ -s "$mine/terraform.tfstate" ] && grep -q loomplane_gpu_service "$mine/terraform.tfstate"; then
+    step "Destroying what was applied to your cluster"
     environment
-    cd "$work"
-    TF_VAR_config_path=$(cat "$folder/kubeconfig-path")
+    cd "$mine"
+    TF_VAR_config_path=$(cat "$mine/kubeconfig-path")
     export TF_VAR_config_path
-    cli 0 "" destroy -auto-approve || fail "the folder is kept: $folder"
+    cli 0 "" destroy -auto-approve
+    cd "$root"
   fi
   "$plane/control_plane.py" down "$folder/control-plane"
   rm -rf "$folder"
