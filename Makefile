@@ -38,7 +38,8 @@ bench: ## start-up, memory and plan time beside a Go provider of like schema, as
 	@scripts/bench.sh
 
 fuzz: ## the decoders on random and damaged input, FUZZ_SECONDS (300) each
-	LOOMPLANE_FUZZ_SECONDS=$${FUZZ_SECONDS:-300} $(CARGO) test --workspace --locked --release --lib -- fuzz_ --nocapture --test-threads=1
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 LOOMPLANE_FUZZ_SECONDS=$${FUZZ_SECONDS:-300} \
+	  $(CARGO) test --workspace --locked --release --lib --tests -- fuzz_ --nocapture --test-threads=1
 
 test-hosts: ## the CLI tests on the oldest supported Terraform and OpenTofu too (builds both: minutes)
 	@scripts/test-hosts.sh

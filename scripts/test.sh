@@ -18,8 +18,10 @@ lint() {
 
 unit() {
   step "unit and property tests"
-  cargo test --workspace --locked --lib --bins --examples
-  cargo test --package tf-provider-sdk --locked --test '*'
+  # Always the whole workspace: a package alone has other features, and its dependencies would be built a second time.
+  local nextest; nextest=$("$tools" cargo-nextest)
+  LOOMPLANE_FUZZ_SECONDS=${LOOMPLANE_FUZZ_SECONDS:-$([ "${CI:-}" = true ] && echo 30 || echo 2)} \
+    "$nextest" nextest run --workspace --locked --no-tests=pass -E 'not binary(acceptance)'
   cargo test --workspace --locked --doc
 }
 
@@ -27,7 +29,7 @@ acceptance() {
   local folder=
   step "tools of the bench"
   "$tools" terraform-cli tofu etcd kube-apiserver kube-scheduler kube-controller-manager kwok >/dev/null
-  cargo test --locked --test acceptance --no-run
+  cargo test --workspace --locked --test acceptance --no-run
   if [ -z "${LOOMPLANE_TEST_KUBECONFIG:-}" ]; then
     step "control plane"
     folder=$(mktemp -d)/control-plane
@@ -38,7 +40,7 @@ acceptance() {
   fi
   step "acceptance tests"
   local code=0
-  cargo test --locked --test acceptance -- --test-threads="${LOOMPLANE_TEST_THREADS:-4}" || code=$?
+  cargo test --workspace --locked --test acceptance -- --test-threads="${LOOMPLANE_TEST_THREADS:-4}" || code=$?
   if [ -n "$folder" ]; then
     if [ $code != 0 ]; then echo "the control plane's last lines:"; tail -n 3 "$folder"/*.log || true; fi
     "$plane" down "$folder"
