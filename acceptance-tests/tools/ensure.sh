@@ -87,7 +87,7 @@ go_build_now() {
   is_current "$name" "$stamp" && return
   say "building $name ($package) from $(basename "$module")/go.mod into $bin: none of this version there yet; minutes when the Go cache is cold"
   started=$(date +%s)
-  (cd "$module" && CGO_ENABLED=0 GOFLAGS='' GOWORK=off go build -mod=readonly -trimpath -o "$bin/.$name.new" \
+  (cd "$module" && CGO_ENABLED=0 GOWORK=off go build -mod=readonly -buildvcs=false -trimpath -o "$bin/.$name.new" \
     -ldflags "-s -w -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=1 -X $v.gitMinor=36" "$package") >&2 ||
     fail "building $name failed; see the lines above"
   mv -f "$bin/.$name.new" "$bin/$name"   # a rename, so that one who is starting it never sees half a file
@@ -105,8 +105,8 @@ kwok_stages() {
 }
 kwok_stages_now() {
   local to=$1 stamp=$2 from
-  (cd "$here/nodes" && GOFLAGS='' GOWORK=off go mod download sigs.k8s.io/kwok) >&2
-  from=$(cd "$here/nodes" && GOFLAGS='' GOWORK=off go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  (cd "$here/nodes" && GOWORK=off go mod download sigs.k8s.io/kwok) >&2
+  from=$(cd "$here/nodes" && GOWORK=off go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
   mkdir -p "$to"
   for f in "$from"/pod/fast/pod-{ready,complete,delete}.yaml "$from"/node/fast/node-initialize.yaml "$from"/node/heartbeat/node-heartbeat.yaml; do
     cp -f "$f" "$to/" && chmod u+w "$to/$(basename "$f")"
