@@ -17,6 +17,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "a test that can't go on must panic and say why; the harness offers more than each day's tests use"
 )]
 
