@@ -5,7 +5,7 @@ use super::*;
 #[tokio::test]
 async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_dropping() {
     let namespace = Namespace::new("k10");
-    let node = GpuNode::new("full", 1);
+    let node = GpuNode::new("full", 4);
     let proxy = FaultProxy::start(&kubeconfig()).await;
     let cluster = Cluster::new(
         "bench",
@@ -14,7 +14,11 @@ async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_d
             ..admin()
         },
     );
-    let spec = gpu_on(&namespace, &node, 1);
+    // Four pods, one after the other, fill the node.
+    let spec = ServiceSpec {
+        replicas: Some(4),
+        ..gpu_on(&namespace, &node, 1)
+    };
     let limits = RolloutLimits {
         timeout: Duration::from_secs(90),
         ..RolloutLimits::default()
@@ -32,7 +36,7 @@ async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_d
         image: "example.net/web:2".into(),
         ..spec
     };
-    proxy.cut_all_every(Duration::from_millis(400));
+    proxy.cut_all_every(Duration::from_millis(150));
     cluster
         .update_service(&found, &next, &options("t"), &never())
         .await
@@ -50,12 +54,11 @@ async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_d
         .iter()
         .filter(|pod| pod["metadata"]["deletionTimestamp"].is_null())
         .collect();
-    assert_eq!(running.len(), 1);
-    assert_eq!(
-        running[0]["spec"]["containers"][0]["image"],
-        "example.net/web:2"
-    );
-    assert_eq!(running[0]["spec"]["nodeName"], node.0.as_str());
+    assert_eq!(running.len(), 4);
+    for pod in running {
+        assert_eq!(pod["spec"]["containers"][0]["image"], "example.net/web:2");
+        assert_eq!(pod["spec"]["nodeName"], node.0.as_str());
+    }
 }
 
 #[tokio::test]
