@@ -203,7 +203,7 @@ impl Cluster {
                     cluster,
                     doing,
                     tries,
-                    error = chain(&*source),
+                    error = chain(&source),
                     "the connection dropped"
                 );
                 if tries < TRIES {
@@ -275,25 +275,4 @@ pub(super) fn identity(message: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn k1_the_user_is_read_from_a_refusal() {
-        let message = "nodes is forbidden: User \"system:serviceaccount:ml:ci\" cannot list resource \"nodes\" in API group \"\" at the cluster scope";
-        assert_eq!(
-            identity(message).as_deref(),
-            Some("system:serviceaccount:ml:ci")
-        );
-        assert_eq!(identity("forbidden"), None);
-    }
-
-    #[test]
-    fn k9_pauses_grow_and_stay_bounded() {
-        let total: Duration = pauses().take(TRIES as usize).sum();
-        assert!(
-            total > Duration::from_secs(40) && total < Duration::from_secs(240),
-            "{total:?}"
-        );
-    }
-}
+mod tests;
