@@ -36,6 +36,10 @@ fn main() -> ExitCode {
 }
 
 fn plugin(debug: bool) -> ExitCode {
-    let options = ServeOptions { provider_address: "registry.terraform.io/loomplane/loomplane", name: "loomplane", debug };
+    let options = ServeOptions {
+        provider_address: "registry.terraform.io/loomplane/loomplane",
+        name: "loomplane",
+        debug,
+    };
     serve::run(options, |stop| Service::new(Loomplane, stop))
 }

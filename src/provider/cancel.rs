@@ -35,5 +35,8 @@ pub(super) fn watched<C>(cx: &Context<'_, C>) -> Watched {
         sender.send_replace(true);
         std::future::pending::<()>().await;
     });
-    Watched { cancel: receiver.into(), task }
+    Watched {
+        cancel: receiver.into(),
+        task,
+    }
 }

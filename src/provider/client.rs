@@ -84,10 +84,18 @@ impl View {
 }
 
 impl ClusterTarget {
-    fn new(name: &str, config: &ClusterConfig, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostic> {
+    fn new(
+        name: &str,
+        config: &ClusterConfig,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Diagnostic> {
         let declared = config.declared().map_err(|(group, why)| {
             let at = Path::from("clusters").then(Step::Key(name.to_owned()));
-            Diagnostic::error("Invalid node group", format!("gpu_node_groups[{group:?}]: {why}")).at(at)
+            Diagnostic::error(
+                "Invalid node group",
+                format!("gpu_node_groups[{group:?}]: {why}"),
+            )
+            .at(at)
         })?;
         Ok(Self {
             name: name.to_owned(),
@@ -106,7 +114,9 @@ impl ClusterTarget {
         let list = || async {
             let view = match self.cluster.nodes(relevant_label, cancel).await {
                 Ok(nodes) => View::Listed(ClusterView::new(&nodes)),
-                Err(Error::NodesForbidden { message, .. }) => View::NotListed(service_account(&message)),
+                Err(Error::NodesForbidden { message, .. }) => {
+                    View::NotListed(service_account(&message))
+                }
                 Err(error) => return Err(error),
             };
             // The sum is all that is needed from here on; a large cluster's nodes need not stay in memory.
@@ -122,7 +132,10 @@ fn service_account(message: &str) -> Option<ServiceAccount> {
     let (_, rest) = message.split_once("system:serviceaccount:")?;
     let (namespace, rest) = rest.split_once(':')?;
     let (name, _) = rest.split_once('"')?;
-    Some(ServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() })
+    Some(ServiceAccount {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
 }
 
 impl Client {
@@ -131,7 +144,9 @@ impl Client {
     /// # Errors
     /// What is wrong with it.
     pub fn new(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostics> {
-        let prices = config.prices().map_err(|(path, why)| Diagnostic::error("Invalid price", why).at(path))?;
+        let prices = config
+            .prices()
+            .map_err(|(path, why)| Diagnostic::error("Invalid price", why).at(path))?;
         let mut clusters = BTreeMap::new();
         for (name, cluster) in config.clusters.known().into_iter().flatten() {
             let connection = match cluster {
@@ -151,7 +166,10 @@ impl Client {
             clusters,
             complete: !config.clusters.is_unknown(),
             prices,
-            prices_known: unknown_in(&Prices { prices: &config.prices }).is_empty(),
+            prices_known: unknown_in(&Prices {
+                prices: &config.prices,
+            })
+            .is_empty(),
         })
     }
 
@@ -181,10 +199,16 @@ impl Client {
     /// An error for a target that is not configured.
     pub fn missing(&self, name: &str) -> Diagnostic {
         let names: Vec<_> = self.clusters.keys().map(String::as_str).collect();
-        let known = if names.is_empty() { "The provider configures no target.".to_owned() } else { format!("Configured are: {}.", names.join(", ")) };
+        let known = if names.is_empty() {
+            "The provider configures no target.".to_owned()
+        } else {
+            format!("Configured are: {}.", names.join(", "))
+        };
         Diagnostic::error(
             format!("There is no target {name}"),
-            format!("target = {name:?} names no connection of the provider. {known} Add it to `clusters` in the provider block, or name another."),
+            format!(
+                "target = {name:?} names no connection of the provider. {known} Add it to `clusters` in the provider block, or name another."
+            ),
         )
     }
 }

@@ -30,12 +30,14 @@ pub(super) fn cluster_error(error: &kubernetes::Error) -> Diagnostic {
 fn summary_of(error: &kubernetes::Error) -> &'static str {
     use kubernetes::Error;
     match error {
-        Error::Configuration { .. } | Error::Kubeconfig { .. } | Error::CredentialPlugin { .. } | Error::Client { .. } => {
-            "The cluster connection can't be used"
-        }
-        Error::Unreachable { .. } | Error::Dropped { .. } | Error::NoAnswer { .. } | Error::UntrustedCertificate { .. } => {
-            "The cluster can't be reached"
-        }
+        Error::Configuration { .. }
+        | Error::Kubeconfig { .. }
+        | Error::CredentialPlugin { .. }
+        | Error::Client { .. } => "The cluster connection can't be used",
+        Error::Unreachable { .. }
+        | Error::Dropped { .. }
+        | Error::NoAnswer { .. }
+        | Error::UntrustedCertificate { .. } => "The cluster can't be reached",
         Error::Unauthorized { .. } => "The cluster does not accept the credential",
         Error::Forbidden { .. } | Error::NodesForbidden { .. } => "The cluster forbids it",
         Error::Overloaded { .. } => "The cluster is overloaded or failing",
@@ -53,13 +55,18 @@ fn summary_of(error: &kubernetes::Error) -> &'static str {
 
 /// An operation that was ended early.
 pub(super) fn interrupted(doing: &str, why: Interrupted) -> Diagnostic {
-    Diagnostic::error("Interrupted", format!("Could not {doing}: {why}. Run it again to go on."))
+    Diagnostic::error(
+        "Interrupted",
+        format!("Could not {doing}: {why}. Run it again to go on."),
+    )
 }
 
 /// A number as an exact decimal, where it has one.
 pub(super) fn decimal(number: &Number) -> Option<Decimal> {
     let text = number.to_string();
-    text.parse().ok().or_else(|| Decimal::from_scientific(&text).ok())
+    text.parse()
+        .ok()
+        .or_else(|| Decimal::from_scientific(&text).ok())
 }
 
 /// US dollars as a number for state.
@@ -70,5 +77,9 @@ pub(super) fn usd(amount: Usd) -> Number {
 /// An exact decimal as a number.
 pub(super) fn dollars(amount: Decimal) -> Number {
     // The text of a decimal is always a number.
-    amount.normalize().to_string().parse().unwrap_or_else(|_| Number::from(0_u64))
+    amount
+        .normalize()
+        .to_string()
+        .parse()
+        .unwrap_or_else(|_| Number::from(0_u64))
 }

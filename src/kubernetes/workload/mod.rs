@@ -15,11 +15,11 @@ mod tests;
 pub use build::{Objects, build};
 pub use identity::Identity;
 pub use observe::{Lens, Live, observe, unexpressed};
-pub use status::Readiness;
 pub use spec::{
     AccessMode, EnvFrom, Gpu, HealthCheck, NodeOperator, NodeRequirement, NodeTerm, Placement,
     Port, Protocol, Rollout, RunAs, ServiceSpec, Toleration, TolerationOperator, Volume,
 };
+pub use status::Readiness;
 
 /// Field manager of everything that Loomplane applies.
 pub const FIELD_MANAGER: &str = "loomplane";

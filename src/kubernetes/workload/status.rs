@@ -34,15 +34,34 @@ impl Live {
         let status = self.deployment.status.as_ref();
         let count = |value: Option<i32>| value.unwrap_or_default();
         let wanted = spec.and_then(|spec| spec.replicas).unwrap_or(1);
-        let observed = status.and_then(|status| status.observed_generation) >= self.deployment.metadata.generation;
-        let (updated, available, total) = status.map_or((0, 0, 0), |it| (count(it.updated_replicas), count(it.available_replicas), count(it.replicas)));
-        Readiness { wanted, ready: available.min(updated), complete: observed && updated == wanted && available >= wanted && total == wanted }
+        let observed = status.and_then(|status| status.observed_generation)
+            >= self.deployment.metadata.generation;
+        let (updated, available, total) = status.map_or((0, 0, 0), |it| {
+            (
+                count(it.updated_replicas),
+                count(it.available_replicas),
+                count(it.replicas),
+            )
+        });
+        Readiness {
+            wanted,
+            ready: available.min(updated),
+            complete: observed && updated == wanted && available >= wanted && total == wanted,
+        }
     }
 
     /// `HOST:PORT` of the Service's first port inside the cluster; none without a Service.
     #[must_use]
     pub fn endpoint(&self, namespace: &str, name: &str) -> Option<String> {
-        let port = self.service.as_ref()?.spec.as_ref()?.ports.as_ref()?.first()?.port;
+        let port = self
+            .service
+            .as_ref()?
+            .spec
+            .as_ref()?
+            .ports
+            .as_ref()?
+            .first()?
+            .port;
         Some(format!("{name}.{namespace}.svc:{port}"))
     }
 }
@@ -55,7 +74,10 @@ mod tests {
 
     fn live(wanted: i32, updated: i32, available: i32, total: i32) -> Live {
         let mut deployment = Deployment {
-            spec: Some(DeploymentSpec { replicas: Some(wanted), ..Default::default() }),
+            spec: Some(DeploymentSpec {
+                replicas: Some(wanted),
+                ..Default::default()
+            }),
             status: Some(DeploymentStatus {
                 observed_generation: Some(2),
                 updated_replicas: Some(updated),
@@ -66,14 +88,29 @@ mod tests {
             ..Default::default()
         };
         deployment.metadata.generation = Some(2);
-        Live { deployment, ..Default::default() }
+        Live {
+            deployment,
+            ..Default::default()
+        }
     }
 
     #[test]
     fn a_status_says_how_many_pods_of_the_newest_form_are_ready() {
-        assert_eq!(live(2, 2, 2, 2).readiness().to_string(), "available (2 of 2 ready)");
-        assert_eq!(live(2, 1, 2, 2).readiness().to_string(), "progressing (1 of 2 ready)");
-        assert_eq!(live(1, 1, 0, 1).readiness().to_string(), "unavailable (0 of 1 ready)");
-        assert_eq!(live(0, 0, 0, 0).readiness().to_string(), "available (0 of 0 ready)");
+        assert_eq!(
+            live(2, 2, 2, 2).readiness().to_string(),
+            "available (2 of 2 ready)"
+        );
+        assert_eq!(
+            live(2, 1, 2, 2).readiness().to_string(),
+            "progressing (1 of 2 ready)"
+        );
+        assert_eq!(
+            live(1, 1, 0, 1).readiness().to_string(),
+            "unavailable (0 of 1 ready)"
+        );
+        assert_eq!(
+            live(0, 0, 0, 0).readiness().to_string(),
+            "available (0 of 0 ready)"
+        );
     }
 }

@@ -103,14 +103,20 @@ impl ClusterConfig {
     /// What is wrong, as far as it is known.
     pub(super) fn validate(&self, at: &Path, report: &mut Diagnostics) {
         for (name, group) in self.gpu_node_groups.known().into_iter().flatten() {
-            let Some(Err(why)) = group.known().and_then(|group| group.parse(name)) else { continue };
-            let at = at.then(Step::Attribute("gpu_node_groups".to_owned())).then(Step::Key(name.clone()));
+            let Some(Err(why)) = group.known().and_then(|group| group.parse(name)) else {
+                continue;
+            };
+            let at = at
+                .then(Step::Attribute("gpu_node_groups".to_owned()))
+                .then(Step::Key(name.clone()));
             report.error(at, "Invalid node group", why.to_string());
         }
     }
 
     /// The declared node groups; call it when all is known. One that is wrong was refused by `validate`.
-    pub(in crate::provider) fn declared(&self) -> Result<Vec<DeclaredGroup>, (String, DeclaredError)> {
+    pub(in crate::provider) fn declared(
+        &self,
+    ) -> Result<Vec<DeclaredGroup>, (String, DeclaredError)> {
         let mut groups = Vec::new();
         for (name, group) in self.gpu_node_groups.known().into_iter().flatten() {
             if let Some(parsed) = group.known().and_then(|group| group.parse(name)) {
@@ -159,7 +165,9 @@ impl ExecConfig {
             api_version: text(&self.api_version),
             command: text(&self.command),
             args: known_items(&self.args),
-            env: env.filter_map(|(name, value)| Some((name.clone(), value.known()?.clone()))).collect(),
+            env: env
+                .filter_map(|(name, value)| Some((name.clone(), value.known()?.clone())))
+                .collect(),
         }
     }
 }
@@ -186,5 +194,10 @@ impl NodeGroupConfig {
 }
 
 fn known_items(items: &Opt<Vec<Maybe<String>>>) -> Vec<String> {
-    items.known().into_iter().flatten().filter_map(|item| item.known().cloned()).collect()
+    items
+        .known()
+        .into_iter()
+        .flatten()
+        .filter_map(|item| item.known().cloned())
+        .collect()
 }

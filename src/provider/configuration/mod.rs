@@ -50,15 +50,28 @@ impl Config {
         for (name, usd) in self.prices.known().into_iter().flatten() {
             let Some(usd) = usd.known() else { continue };
             let at = || Path::from("prices").then(Step::Key(name.clone()));
-            let usd = super::report::decimal(usd).ok_or_else(|| (at(), format!("prices: {name:?} is {usd}, which is no amount of US dollars.")))?;
+            let usd = super::report::decimal(usd).ok_or_else(|| {
+                (
+                    at(),
+                    format!("prices: {name:?} is {usd}, which is no amount of US dollars."),
+                )
+            })?;
             entries.push((name.as_str(), usd));
         }
-        PriceBook::new(entries).map_err(|why| (Path::from("prices").then(Step::Key(why.entry().to_owned())), format!("{why}.")))
+        PriceBook::new(entries).map_err(|why| {
+            (
+                Path::from("prices").then(Step::Key(why.entry().to_owned())),
+                format!("{why}."),
+            )
+        })
     }
 }
 
 fn check_name(name: &str, at: &Path, report: &mut Diagnostics) {
-    let valid = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let valid = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if !valid {
         report.error(
             at.clone(),
@@ -72,7 +85,12 @@ fn check_name(name: &str, at: &Path, report: &mut Diagnostics) {
 pub(super) fn unknown_in<T: Serialize>(model: &T) -> Vec<String> {
     let mut names = Vec::new();
     match tf_provider_sdk::ser::to_value(model) {
-        Ok(Value::Map(values)) => names.extend(values.into_iter().filter(|(_, value)| !value.is_wholly_known()).map(|(name, _)| name)),
+        Ok(Value::Map(values)) => names.extend(
+            values
+                .into_iter()
+                .filter(|(_, value)| !value.is_wholly_known())
+                .map(|(name, _)| name),
+        ),
         Ok(value) if value.is_wholly_known() => {}
         _ => names.push("all of it".to_owned()),
     }

@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tf_provider_sdk::{context::Context, data_source::DataSource, diagnostic::Diagnostics, field::Computed};
+use tf_provider_sdk::{
+    context::Context, data_source::DataSource, diagnostic::Diagnostics, field::Computed,
+};
 
 use crate::{
     capacity::gpu::{Kind, Vendor},

@@ -67,7 +67,11 @@ impl DataSource for GpuTargets {
     type Client = Client;
 
     fn validate(&self, report: &mut Diagnostics) {
-        if let Some(Err(why)) = self.kind.as_ref().map(|kind| GpuRequest::parse(kind, self.gpus)) {
+        if let Some(Err(why)) = self
+            .kind
+            .as_ref()
+            .map(|kind| GpuRequest::parse(kind, self.gpus))
+        {
             report.error("kind", "Invalid GPU request", why.to_string());
         }
     }
@@ -78,7 +82,11 @@ impl DataSource for GpuTargets {
         for cluster in clusters {
             rows.extend(self.of_cluster(cluster, cx).await?);
         }
-        rows.extend(unknown.into_iter().map(|name| refused(name, None, "Its connection is not known yet.".to_owned())));
+        rows.extend(
+            unknown
+                .into_iter()
+                .map(|name| refused(name, None, "Its connection is not known yet.".to_owned())),
+        );
         self.targets = rows.into();
         Ok(self)
     }
@@ -99,9 +107,17 @@ fn refused(target: &str, kind: Option<Kind>, reason: String) -> TargetRow {
 }
 
 impl GpuTargets {
-    async fn of_cluster(&self, target: &ClusterTarget, cx: &Context<'_, Client>) -> Result<Vec<TargetRow>, Diagnostics> {
+    async fn of_cluster(
+        &self,
+        target: &ClusterTarget,
+        cx: &Context<'_, Client>,
+    ) -> Result<Vec<TargetRow>, Diagnostics> {
         let cancel = Cancel::never();
-        let view = match cx.run(target.view(&cancel)).await.map_err(|why| report::interrupted("list nodes", why))? {
+        let view = match cx
+            .run(target.view(&cancel))
+            .await
+            .map_err(|why| report::interrupted("list nodes", why))?
+        {
             Ok(view) => view,
             // One cluster that can't be reached hides none of the others.
             Err(error) => return Ok(vec![refused(&target.name, None, error.render())]),
@@ -110,11 +126,25 @@ impl GpuTargets {
             Ok(kinds) => kinds,
             Err(why) => return Ok(vec![refused(&target.name, None, why.render())]),
         };
-        let wanted = |kind: &Kind| self.kind.as_deref().is_none_or(|wanted| wanted == kind.id());
+        let wanted = |kind: &Kind| {
+            self.kind
+                .as_deref()
+                .is_none_or(|wanted| wanted == kind.id())
+        };
         let none = Default::default();
         let row = |kind: Kind| {
-            let request = GpuRequest::parse(kind.id(), self.gpus).map_err(|why| Diagnostic::error("Invalid GPU request", why.to_string()).at("gpus"))?;
-            let ask = ClusterAsk { target: &target.name, request, replicas: 1, node_selector: &none, tolerations: &[], previous: None, prices: &cx.client.prices };
+            let request = GpuRequest::parse(kind.id(), self.gpus).map_err(|why| {
+                Diagnostic::error("Invalid GPU request", why.to_string()).at("gpus")
+            })?;
+            let ask = ClusterAsk {
+                target: &target.name,
+                request,
+                replicas: 1,
+                node_selector: &none,
+                tolerations: &[],
+                previous: None,
+                prices: &cx.client.prices,
+            };
             Ok(match fit_cluster(view.seen(), &target.declared, &ask) {
                 Err(refusal) => refused(&target.name, Some(kind), refusal.render().detail),
                 Ok(fit) => TargetRow {
@@ -130,6 +160,10 @@ impl GpuTargets {
                 },
             })
         };
-        kinds.into_iter().filter(|kind| wanted(kind)).map(row).collect()
+        kinds
+            .into_iter()
+            .filter(|kind| wanted(kind))
+            .map(row)
+            .collect()
     }
 }

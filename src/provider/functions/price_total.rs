@@ -39,7 +39,10 @@ impl Function for PriceTotal {
     type Output = Total;
 
     fn parameters() -> Vec<Parameter> {
-        vec![Parameter::of::<BTreeMap<String, Option<Number>>>("prices", "US dollars an hour by name; null where a price is unknown.")]
+        vec![Parameter::of::<BTreeMap<String, Option<Number>>>(
+            "prices",
+            "US dollars an hour by name; null where a price is unknown.",
+        )]
     }
 
     fn call(arguments: Arguments) -> Result<Total, FunctionError> {
@@ -48,11 +51,17 @@ impl Function for PriceTotal {
         for (name, price) in prices {
             let price = match price {
                 None => None,
-                Some(number) => Some(decimal(&number).ok_or_else(|| FunctionError::argument(0, format!("{name}: {number} is no amount of US dollars.")))?),
+                Some(number) => Some(decimal(&number).ok_or_else(|| {
+                    FunctionError::argument(
+                        0,
+                        format!("{name}: {number} is no amount of US dollars."),
+                    )
+                })?),
             };
             parts.insert(name, price);
         }
-        let total = price_total(&parts).map_err(|why| FunctionError::argument(0, why.to_string()))?;
+        let total =
+            price_total(&parts).map_err(|why| FunctionError::argument(0, why.to_string()))?;
         Ok(Total {
             hourly_usd: total.hourly.map(report::dollars),
             at_least_usd: total.at_least.map(report::dollars),

@@ -8,8 +8,10 @@ use tf_provider_sdk::{
     number::Number,
 };
 
-use super::model::{self, GpuService, Gpu, Size};
-use crate::kubernetes::workload::{AccessMode, HealthCheck, Port, Protocol, ServiceSpec, Toleration, TolerationOperator, Volume};
+use super::model::{self, Gpu, GpuService, Size};
+use crate::kubernetes::workload::{
+    AccessMode, HealthCheck, Port, Protocol, ServiceSpec, Toleration, TolerationOperator, Volume,
+};
 
 /// Puts what differs between `set` (what the model says, as a spec) and `live` into the model.
 pub(super) fn absorb(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
@@ -34,12 +36,18 @@ pub(super) fn absorb(service: &mut GpuService, set: &ServiceSpec, live: &Service
     absorb!(runtime_class, optional);
     absorb!(service_account, optional);
     absorb!(priority_class, optional);
-    absorb!(secret_env_version, |version: &Option<i64>| Opt::from(*version));
+    absorb!(secret_env_version, |version: &Option<i64>| Opt::from(
+        *version
+    ));
     absorb!(replicas, number);
     absorb!(stop_grace_seconds, number);
     absorb!(ports, |ports: &Vec<Port>| list(ports, port));
-    absorb!(tolerations, |items: &Vec<Toleration>| list(items, toleration));
-    absorb!(health_check, |check: &Option<HealthCheck>| Opt::from(check.as_ref().map(health_check)));
+    absorb!(tolerations, |items: &Vec<Toleration>| list(
+        items, toleration
+    ));
+    absorb!(health_check, |check: &Option<HealthCheck>| Opt::from(
+        check.as_ref().map(health_check)
+    ));
     if set.user != live.user {
         service.user = Opt::from(live.user.map(|user| user.to_string()));
     }
@@ -64,11 +72,19 @@ pub(super) fn absorb(service: &mut GpuService, set: &ServiceSpec, live: &Service
 }
 
 fn size(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
-    let same = set.cpu_millis == live.cpu_millis && set.memory_mib == live.memory_mib && set.shm_mib == live.shm_mib && set.gpu == live.gpu;
+    let same = set.cpu_millis == live.cpu_millis
+        && set.memory_mib == live.memory_mib
+        && set.shm_mib == live.shm_mib
+        && set.gpu == live.gpu;
     if same {
         return;
     }
-    let mut size = service.size.known().cloned().unwrap_or(Size { cpu: Opt::Null, memory: Opt::Null, shm: Opt::Null, gpu: Opt::Null });
+    let mut size = service.size.known().cloned().unwrap_or(Size {
+        cpu: Opt::Null,
+        memory: Opt::Null,
+        shm: Opt::Null,
+        gpu: Opt::Null,
+    });
     if set.cpu_millis != live.cpu_millis {
         size.cpu = Opt::from(live.cpu_millis.and_then(cores));
     }
@@ -79,8 +95,14 @@ fn size(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
         size.shm = number(&live.shm_mib);
     }
     if set.gpu != live.gpu {
-        let kind = size.gpu.known().map_or_else(|| Maybe::Known(UNKNOWN_KIND.to_owned()), |gpu| gpu.kind.clone());
-        size.gpu = Opt::from(live.gpu.map(|gpu| Gpu { kind, count: Maybe::Known(i64::from(gpu.count)) }));
+        let kind = size.gpu.known().map_or_else(
+            || Maybe::Known(UNKNOWN_KIND.to_owned()),
+            |gpu| gpu.kind.clone(),
+        );
+        size.gpu = Opt::from(live.gpu.map(|gpu| Gpu {
+            kind,
+            count: Maybe::Known(i64::from(gpu.count)),
+        }));
     }
     service.size = Opt::Known(size);
 }
@@ -90,14 +112,29 @@ pub(super) const UNKNOWN_KIND: &str = "unknown";
 
 fn cores(millis: u64) -> Option<Number> {
     let (whole, part) = (millis / 1000, millis % 1000);
-    let text = if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_owned() };
+    let text = if part == 0 {
+        whole.to_string()
+    } else {
+        format!("{whole}.{part:03}")
+            .trim_end_matches('0')
+            .to_owned()
+    };
     text.parse().ok()
 }
 
 fn volumes(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
-    let shape = |volumes: &BTreeMap<String, Volume>| -> BTreeMap<String, (String, u64, AccessMode)> {
-        volumes.iter().map(|(name, it)| (name.clone(), (it.mount_path.clone(), it.size_gib, it.access_mode))).collect()
-    };
+    let shape =
+        |volumes: &BTreeMap<String, Volume>| -> BTreeMap<String, (String, u64, AccessMode)> {
+            volumes
+                .iter()
+                .map(|(name, it)| {
+                    (
+                        name.clone(),
+                        (it.mount_path.clone(), it.size_gib, it.access_mode),
+                    )
+                })
+                .collect()
+        };
     if shape(&set.volumes) == shape(&live.volumes) {
         return;
     }
@@ -109,9 +146,16 @@ fn volumes(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
             Some(Opt::Null) | None if it.access_mode == AccessMode::ReadWriteOnce => Opt::Null,
             _ => Opt::Known(access_mode(it.access_mode)),
         },
-        delete_on_destroy: before.get(name).is_some_and(|volume| volume.delete_on_destroy),
+        delete_on_destroy: before
+            .get(name)
+            .is_some_and(|volume| volume.delete_on_destroy),
     };
-    service.volumes = Opt::Known(live.volumes.iter().map(|(name, it)| (name.clone(), volume(name, it))).collect());
+    service.volumes = Opt::Known(
+        live.volumes
+            .iter()
+            .map(|(name, it)| (name.clone(), volume(name, it)))
+            .collect(),
+    );
 }
 
 fn access_mode(mode: AccessMode) -> model::AccessMode {
@@ -132,18 +176,31 @@ fn number<T: Copy + TryInto<i64>>(value: &Option<T>) -> Opt<i64> {
 }
 
 fn strings(items: &Option<Vec<String>>) -> Opt<Vec<Maybe<String>>> {
-    Opt::from(items.as_ref().map(|items| items.iter().cloned().map(Maybe::Known).collect()))
+    Opt::from(
+        items
+            .as_ref()
+            .map(|items| items.iter().cloned().map(Maybe::Known).collect()),
+    )
 }
 
 fn map(items: &BTreeMap<String, String>) -> Opt<BTreeMap<String, Maybe<String>>> {
     if items.is_empty() {
         return Opt::Null;
     }
-    Opt::Known(items.iter().map(|(key, value)| (key.clone(), Maybe::Known(value.clone()))).collect())
+    Opt::Known(
+        items
+            .iter()
+            .map(|(key, value)| (key.clone(), Maybe::Known(value.clone())))
+            .collect(),
+    )
 }
 
 fn list<T, M>(items: &[T], convert: impl Fn(&T) -> M) -> Opt<Vec<M>> {
-    if items.is_empty() { Opt::Null } else { Opt::Known(items.iter().map(convert).collect()) }
+    if items.is_empty() {
+        Opt::Null
+    } else {
+        Opt::Known(items.iter().map(convert).collect())
+    }
 }
 
 fn port(it: &Port) -> model::Port {

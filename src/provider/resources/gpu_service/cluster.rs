@@ -44,19 +44,38 @@ const UID: &str = "uid";
 /// Says that an apply ended before its rollout did: the next plan goes on with it.
 pub(super) const UNFINISHED: &str = "unfinished";
 
-pub(super) async fn create(target: &ClusterTarget, change: Change<GpuService>, cx: &Context<'_, Client>) -> Result<GpuService, Failed<GpuService>> {
+pub(super) async fn create(
+    target: &ClusterTarget,
+    change: Change<GpuService>,
+    cx: &Context<'_, Client>,
+) -> Result<GpuService, Failed<GpuService>> {
     let fit = check(target, &change, cx).await?;
     let mut planned = change.planned.clone();
     if planned.namespace.is_unknown() {
-        planned.namespace = Replace(target.cluster.default_namespace(&Cancel::never()).await.map_err(Diagnostics::from)?.into());
+        planned.namespace = Replace(
+            target
+                .cluster
+                .default_namespace(&Cancel::never())
+                .await
+                .map_err(Diagnostics::from)?
+                .into(),
+        );
     }
     // What runs where must be known before anything is made: the state holds it from then on.
     let watched = watched(cx);
     planned.target_uid = uid_of(target, &watched.cancel).await?;
-    let spec = wanted(&planned, &change, fit.as_ref().map(|fit| &fit.placement), target)?;
+    let spec = wanted(
+        &planned,
+        &change,
+        fit.as_ref().map(|fit| &fit.placement),
+        target,
+    )?;
     planned.id = format!("{}/{}", spec.namespace, spec.name).into();
     let options = options(&planned, &change, true, target, &spec);
-    let made = target.cluster.create_service(&spec, &options, &watched.cancel).await;
+    let made = target
+        .cluster
+        .create_service(&spec, &options, &watched.cancel)
+        .await;
     if let Some(fit) = &fit {
         cx.set_private(PLACEMENT, Some(&fit.placement));
     }
@@ -75,12 +94,20 @@ pub(super) async fn create(target: &ClusterTarget, change: Change<GpuService>, c
     finish(target, planned, &spec, &watched.cancel, cx).await
 }
 
-pub(super) async fn update(target: &ClusterTarget, change: Change<GpuService>, cx: &Context<'_, Client>) -> Result<GpuService, Failed<GpuService>> {
+pub(super) async fn update(
+    target: &ClusterTarget,
+    change: Change<GpuService>,
+    cx: &Context<'_, Client>,
+) -> Result<GpuService, Failed<GpuService>> {
     let watched = watched(cx);
     let fit = check(target, &change, cx).await?;
     let mut planned = change.planned.clone();
     let namespace = planned.namespace.known().cloned().unwrap_or_default();
-    let found = target.cluster.read_service(&namespace, &known(&planned.name), &watched.cancel).await.map_err(Diagnostics::from)?;
+    let found = target
+        .cluster
+        .read_service(&namespace, &known(&planned.name), &watched.cancel)
+        .await
+        .map_err(Diagnostics::from)?;
     let found = found.ok_or_else(|| gone(&planned, target))?;
     let placement = fit.as_ref().map(|fit| fit.placement.clone()).or_else(|| {
         let kept = cx.private::<fit::Placement>(PLACEMENT);
@@ -88,11 +115,22 @@ pub(super) async fn update(target: &ClusterTarget, change: Change<GpuService>, c
     });
     let spec = wanted(&planned, &change, placement.as_ref(), target)?;
     let version = |service: &GpuService| service.secret_env_version.known().copied();
-    let new_secret = change.prior.as_ref().is_none_or(|prior| version(prior) != version(&planned));
+    let new_secret = change
+        .prior
+        .as_ref()
+        .is_none_or(|prior| version(prior) != version(&planned));
     let options = options(&planned, &change, new_secret, target, &spec);
-    let updated = target.cluster.update_service(&found, &spec, &options, &watched.cancel).await;
+    let updated = target
+        .cluster
+        .update_service(&found, &spec, &options, &watched.cancel)
+        .await;
     settle_unknown(&mut planned, fit.as_ref());
-    if planned.placement.is_unknown() || planned.placement.known().is_some_and(|it| it.tolerations.is_unknown()) {
+    if planned.placement.is_unknown()
+        || planned
+            .placement
+            .known()
+            .is_some_and(|it| it.tolerations.is_unknown())
+    {
         planned.placement = Computed(placement.as_ref().map(placement::shown).into());
     }
     match updated {
@@ -100,7 +138,11 @@ pub(super) async fn update(target: &ClusterTarget, change: Change<GpuService>, c
         Err(ApplyFailure { applied, error }) => {
             let why = Diagnostics::from(error);
             // Nothing was applied: the state stays what it was. Otherwise the next refresh tells what came of it.
-            return Err(if applied.is_empty() { why.into() } else { Failed::leaving(why, planned) });
+            return Err(if applied.is_empty() {
+                why.into()
+            } else {
+                Failed::leaving(why, planned)
+            });
         }
     }
     cx.set_private(PLACEMENT, placement.as_ref());
@@ -109,8 +151,14 @@ pub(super) async fn update(target: &ClusterTarget, change: Change<GpuService>, c
 
 /// The request against what is there now: before anything is changed. `None` without GPUs, or where an unchanged request
 /// keeps its placement.
-async fn check(target: &ClusterTarget, change: &Change<GpuService>, cx: &Context<'_, Client>) -> Result<Option<ClusterFit>, Diagnostics> {
-    let Some(request) = request_of(&change.planned)? else { return Ok(None) };
+async fn check(
+    target: &ClusterTarget,
+    change: &Change<GpuService>,
+    cx: &Context<'_, Client>,
+) -> Result<Option<ClusterFit>, Diagnostics> {
+    let Some(request) = request_of(&change.planned)? else {
+        return Ok(None);
+    };
     match look(change, target, request, cx).await? {
         Ok(fit) => {
             if change.planned.hourly_usd.is_unknown() {
@@ -121,31 +169,61 @@ async fn check(target: &ClusterTarget, change: &Change<GpuService>, cx: &Context
             Ok(Some(fit))
         }
         // G5: only what creates an object or changes its request is refused.
-        Err(_) if change.prior.as_ref().is_some_and(|prior| super::plan::same_request(prior, &change.planned)) => Ok(None),
+        Err(_)
+            if change
+                .prior
+                .as_ref()
+                .is_some_and(|prior| super::plan::same_request(prior, &change.planned)) =>
+        {
+            Ok(None)
+        }
         Err(refusal) => Err(report::refusal(refusal.render(), "size.gpu").into()),
     }
 }
 
 fn request_of(service: &GpuService) -> Result<Option<GpuRequest>, Diagnostic> {
-    let Some(gpu) = service.size.known().and_then(|size| size.gpu.known()) else { return Ok(None) };
+    let Some(gpu) = service.size.known().and_then(|size| size.gpu.known()) else {
+        return Ok(None);
+    };
     let count = gpu.count.known().copied().unwrap_or_default();
     GpuRequest::parse(&known(&gpu.kind), count)
         .map(Some)
-        .map_err(|why| Diagnostic::error("This GPU request can't be met anywhere", why.to_string()).at("size.gpu"))
+        .map_err(|why| {
+            Diagnostic::error("This GPU request can't be met anywhere", why.to_string())
+                .at("size.gpu")
+        })
 }
 
 fn has_gpus(service: &GpuService) -> bool {
     service.size.known().is_some_and(|size| !size.gpu.is_null())
 }
 
-fn wanted(planned: &GpuService, change: &Change<GpuService>, placement: Option<&fit::Placement>, target: &ClusterTarget) -> Result<ServiceSpec, Diagnostic> {
+fn wanted(
+    planned: &GpuService,
+    change: &Change<GpuService>,
+    placement: Option<&fit::Placement>,
+    target: &ClusterTarget,
+) -> Result<ServiceSpec, Diagnostic> {
     let mut spec = to_spec(planned, placement, target.storage_class.as_deref())?;
     // Write-only values are in the configuration alone.
-    spec.secret_env = change.config.secret_env.known().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    spec.secret_env = change
+        .config
+        .secret_env
+        .known()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect();
     Ok(spec)
 }
 
-fn options(planned: &GpuService, change: &Change<GpuService>, with_secret: bool, target: &ClusterTarget, spec: &ServiceSpec) -> ApplyOptions {
+fn options(
+    planned: &GpuService,
+    change: &Change<GpuService>,
+    with_secret: bool,
+    target: &ClusterTarget,
+    spec: &ServiceSpec,
+) -> ApplyOptions {
     let secrets = change.config.secret_env.known().into_iter().flatten();
     let values: BTreeMap<String, SecretString> = secrets
         .filter_map(|(name, value)| {
@@ -164,7 +242,10 @@ fn options(planned: &GpuService, change: &Change<GpuService>, with_secret: bool,
 }
 
 fn remember(cx: &Context<'_, Client>, applied: &[crate::kubernetes::Applied]) {
-    if let Some(deployment) = applied.iter().find(|object| object.kind == crate::kubernetes::Kind::Deployment) {
+    if let Some(deployment) = applied
+        .iter()
+        .find(|object| object.kind == crate::kubernetes::Kind::Deployment)
+    {
         cx.set_private(UID, Some(&deployment.uid));
     }
 }
@@ -175,7 +256,12 @@ fn settle_unknown(planned: &mut GpuService, fit: Option<&ClusterFit>) {
         set_price(planned, fit.map_or(&SharePrice::NoShare, |fit| &fit.price));
     }
     planned.nodes = Computed(fit.map(ClusterFit::render_nodes).into());
-    if planned.placement.is_unknown() || planned.placement.known().is_some_and(|it| it.tolerations.is_unknown()) {
+    if planned.placement.is_unknown()
+        || planned
+            .placement
+            .known()
+            .is_some_and(|it| it.tolerations.is_unknown())
+    {
         planned.placement = Computed(fit.map(|fit| placement::shown(&fit.placement)).into());
     }
 }
@@ -190,26 +276,52 @@ async fn finish(
 ) -> Result<GpuService, Failed<GpuService>> {
     cx.set_private(UNFINISHED, Some(true));
     if service.wait && spec.replicas != Some(0) {
-        let waited = target.cluster.wait_rollout(&spec.namespace, &spec.name, &rollout_limits(target, cx), cancel).await;
+        let waited = target
+            .cluster
+            .wait_rollout(
+                &spec.namespace,
+                &spec.name,
+                &rollout_limits(target, cx),
+                cancel,
+            )
+            .await;
         if let Err(error) = waited {
             // The user may have stopped it, or time is up: a short look tells the state how far it came.
-            if let Ok(Ok(Some(found))) = tokio::time::timeout(Duration::from_secs(10), target.cluster.read_service(&spec.namespace, &spec.name, &Cancel::never())).await {
+            if let Ok(Ok(Some(found))) = tokio::time::timeout(
+                Duration::from_secs(10),
+                target
+                    .cluster
+                    .read_service(&spec.namespace, &spec.name, &Cancel::never()),
+            )
+            .await
+            {
                 show(&mut service, &found);
             }
             return Err(Failed::leaving(Diagnostics::from(error), service));
         }
     }
-    let found = target.cluster.read_service(&spec.namespace, &spec.name, cancel).await;
+    let found = target
+        .cluster
+        .read_service(&spec.namespace, &spec.name, cancel)
+        .await;
     match found {
         Ok(Some(found)) => show(&mut service, &found),
-        Ok(None) => return Err(Failed { why: gone(&service, target).into(), left: None }),
+        Ok(None) => {
+            return Err(Failed {
+                why: gone(&service, target).into(),
+                left: None,
+            });
+        }
         Err(error) => return Err(Failed::leaving(Diagnostics::from(error), service)),
     }
     cx.set_private::<bool>(UNFINISHED, None);
     Ok(service)
 }
 
-fn rollout_limits(target: &ClusterTarget, cx: &Context<'_, Client>) -> crate::kubernetes::rollout::RolloutLimits {
+fn rollout_limits(
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> crate::kubernetes::rollout::RolloutLimits {
     crate::kubernetes::rollout::RolloutLimits {
         timeout: cx.time_left().unwrap_or(Duration::from_secs(20 * 60)),
         // A group that scales from zero makes its node only once a pod waits for it (K11).
@@ -245,16 +357,31 @@ async fn uid_of(target: &ClusterTarget, cancel: &Cancel) -> Result<Stable<String
     }
 }
 
-pub(super) async fn read(target: &ClusterTarget, mut service: GpuService, cx: &Context<'_, Client>) -> Result<Option<GpuService>, Diagnostics> {
+pub(super) async fn read(
+    target: &ClusterTarget,
+    mut service: GpuService,
+    cx: &Context<'_, Client>,
+) -> Result<Option<GpuService>, Diagnostics> {
     let watched = watched(cx);
     let uid = uid_of(target, &watched.cancel).await?;
-    match (service.target_uid.known().filter(|uid| !uid.is_empty()), uid.known().filter(|uid| !uid.is_empty())) {
-        (Some(stored), Some(found)) if stored != found => return Err(other_cluster(target, stored, found).into()),
+    match (
+        service.target_uid.known().filter(|uid| !uid.is_empty()),
+        uid.known().filter(|uid| !uid.is_empty()),
+    ) {
+        (Some(stored), Some(found)) if stored != found => {
+            return Err(other_cluster(target, stored, found).into());
+        }
         (None, Some(_)) => service.target_uid = uid,
         _ => {}
     }
     let namespace = service.namespace.known().cloned().unwrap_or_default();
-    let Some(found) = target.cluster.read_service(&namespace, &known(&service.name), &watched.cancel).await? else { return Ok(None) };
+    let Some(found) = target
+        .cluster
+        .read_service(&namespace, &known(&service.name), &watched.cancel)
+        .await?
+    else {
+        return Ok(None);
+    };
     let stored = cx.private::<String>(UID);
     if stored.as_ref().is_some_and(|stored| *stored != found.uid) {
         // Deleted and made again by someone else: ours is gone, and that one is not ours.
@@ -268,7 +395,9 @@ pub(super) async fn read(target: &ClusterTarget, mut service: GpuService, cx: &C
     let live = observe(&found.live, Lens::Prior(&set));
     absorb(&mut service, &set, &live);
     if live.placement != set.placement {
-        service.placement = Computed(Opt::Known(placement::shown(&placement::from_live(&live.placement))));
+        service.placement = Computed(Opt::Known(placement::shown(&placement::from_live(
+            &live.placement,
+        ))));
         cx.set_private(UNFINISHED, Some(true));
     }
     refresh_fit(target, &mut service, placement.as_ref(), cx).await?;
@@ -277,7 +406,12 @@ pub(super) async fn read(target: &ClusterTarget, mut service: GpuService, cx: &C
 }
 
 /// Price and matching nodes as they are now; they cause no action (P4).
-async fn refresh_fit(target: &ClusterTarget, service: &mut GpuService, placement: Option<&fit::Placement>, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
+async fn refresh_fit(
+    target: &ClusterTarget,
+    service: &mut GpuService,
+    placement: Option<&fit::Placement>,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
     match request_of(service) {
         Ok(Some(request)) => match held_against(service, placement, target, request, cx).await? {
             Ok(fit) => {
@@ -304,16 +438,28 @@ fn other_cluster(target: &ClusterTarget, stored: &str, found: &str) -> Diagnosti
     .at("target")
 }
 
-pub(super) async fn delete(target: &ClusterTarget, service: GpuService, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
+pub(super) async fn delete(
+    target: &ClusterTarget,
+    service: GpuService,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
     let watched = watched(cx);
     let uid = uid_of(target, &watched.cancel).await?;
-    if let (Some(stored), Some(found)) = (service.target_uid.known().filter(|uid| !uid.is_empty()), uid.known().filter(|uid| !uid.is_empty()))
-        && stored != found
+    if let (Some(stored), Some(found)) = (
+        service.target_uid.known().filter(|uid| !uid.is_empty()),
+        uid.known().filter(|uid| !uid.is_empty()),
+    ) && stored != found
     {
         return Err(other_cluster(target, stored, found).into());
     }
     let name = known(&service.name);
-    let claims = service.volumes.known().into_iter().flatten().filter(|(_, volume)| volume.delete_on_destroy).map(|(volume, _)| format!("{name}-{volume}"));
+    let claims = service
+        .volumes
+        .known()
+        .into_iter()
+        .flatten()
+        .filter(|(_, volume)| volume.delete_on_destroy)
+        .map(|(volume, _)| format!("{name}-{volume}"));
     let deletion = Deletion {
         namespace: service.namespace.known().cloned().unwrap_or_default(),
         claims: claims.collect(),
@@ -321,15 +467,26 @@ pub(super) async fn delete(target: &ClusterTarget, service: GpuService, cx: &Con
         uid: cx.private::<String>(UID),
         timeout: cx.time_left().unwrap_or(Duration::from_secs(20 * 60)),
     };
-    Ok(target.cluster.delete_service(&deletion, &watched.cancel).await?)
+    Ok(target
+        .cluster
+        .delete_service(&deletion, &watched.cancel)
+        .await?)
 }
 
-pub(super) async fn import(id: ImportId, cx: &Context<'_, Client>) -> Result<GpuService, Diagnostics> {
+pub(super) async fn import(
+    id: ImportId,
+    cx: &Context<'_, Client>,
+) -> Result<GpuService, Diagnostics> {
     let (target_name, namespace, name) = parse_id(&id)?;
     let target = match cx.client.target(&target_name) {
         Target::Cluster(target) => target,
         Target::Missing => return Err(cx.client.missing(&target_name).into()),
-        Target::Unknown(_) => return Err(super::target_of(&empty(&target_name, "", ""), cx).err().map(Diagnostics::from).unwrap_or_default()),
+        Target::Unknown(_) => {
+            return Err(super::target_of(&empty(&target_name, "", ""), cx)
+                .err()
+                .map(Diagnostics::from)
+                .unwrap_or_default());
+        }
     };
     let watched = watched(cx);
     let namespace = match namespace {
@@ -359,7 +516,11 @@ pub(super) async fn import(id: ImportId, cx: &Context<'_, Client>) -> Result<Gpu
 }
 
 /// Everything about a live object that the model can say.
-fn take_in(service: &mut GpuService, found: &Found, cx: &Context<'_, Client>) -> Result<(), Diagnostic> {
+fn take_in(
+    service: &mut GpuService,
+    found: &Found,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostic> {
     let set = to_spec(service, None, None)?;
     let live = observe(&found.live, Lens::Import);
     absorb(service, &set, &live);
@@ -375,7 +536,9 @@ fn take_in(service: &mut GpuService, found: &Found, cx: &Context<'_, Client>) ->
                 "Neither its node affinity nor its node selector names a kind that Loomplane knows. Its kind reads \"unknown\"; the next apply confines it to the kind that you configure.",
             ));
         }
-        *kind = Maybe::Known(named.map_or_else(|| UNKNOWN_KIND.to_owned(), |kind| kind.id().to_owned()));
+        *kind = Maybe::Known(
+            named.map_or_else(|| UNKNOWN_KIND.to_owned(), |kind| kind.id().to_owned()),
+        );
         service.placement = Computed(Opt::Known(placement::shown(&applied)));
         cx.set_private(PLACEMENT, Some(&applied));
     }
@@ -388,20 +551,37 @@ fn parse_id(id: &ImportId) -> Result<(String, Option<String>, String), Diagnosti
         ImportId::Id(text) => {
             let mut parts = text.rsplitn(3, '/');
             match (parts.next(), parts.next(), parts.next()) {
-                (Some(name), Some(namespace), Some(target)) if ![name, namespace, target].contains(&"") => {
-                    Ok((target.to_owned(), Some(namespace.to_owned()), name.to_owned()))
+                (Some(name), Some(namespace), Some(target))
+                    if ![name, namespace, target].contains(&"") =>
+                {
+                    Ok((
+                        target.to_owned(),
+                        Some(namespace.to_owned()),
+                        name.to_owned(),
+                    ))
                 }
                 _ => Err(Diagnostic::error(
                     "Invalid import ID",
-                    format!("{text:?} is not TARGET/NAMESPACE/NAME, such as \"prod/inference/llm\"."),
+                    format!(
+                        "{text:?} is not TARGET/NAMESPACE/NAME, such as \"prod/inference/llm\"."
+                    ),
                 )),
             }
         }
         ImportId::Identity(identity) => {
-            let text = |name: &str| identity.attribute(name).as_str().map(str::to_owned).filter(|text| !text.is_empty());
+            let text = |name: &str| {
+                identity
+                    .attribute(name)
+                    .as_str()
+                    .map(str::to_owned)
+                    .filter(|text| !text.is_empty())
+            };
             match (text("target"), text("name")) {
                 (Some(target), Some(name)) => Ok((target, text("namespace"), name)),
-                _ => Err(Diagnostic::error("Invalid identity", "The identity of a service on a cluster is its target, its namespace and its name.")),
+                _ => Err(Diagnostic::error(
+                    "Invalid identity",
+                    "The identity of a service on a cluster is its target, its namespace and its name.",
+                )),
             }
         }
     }

@@ -84,7 +84,10 @@ impl Resource for GpuService {
     }
 
     fn timeout(&self, operation: Operation) -> Duration {
-        let configured = self.timeouts.as_ref().and_then(|timeouts| timeouts.get(operation));
+        let configured = self
+            .timeouts
+            .as_ref()
+            .and_then(|timeouts| timeouts.get(operation));
         configured.unwrap_or(Duration::from_secs(20 * 60))
     }
 }
@@ -94,7 +97,10 @@ fn name_of(service: &GpuService) -> &str {
 }
 
 /// The cluster that a service is on, for an operation that needs it.
-fn target_of<'a>(service: &GpuService, cx: &Context<'a, Client>) -> Result<&'a ClusterTarget, Diagnostic> {
+fn target_of<'a>(
+    service: &GpuService,
+    cx: &Context<'a, Client>,
+) -> Result<&'a ClusterTarget, Diagnostic> {
     let name = name_of(service);
     match cx.client.target(name) {
         Target::Cluster(target) => Ok(target),

@@ -22,7 +22,10 @@ pub struct GpuService {
     /// Identifier: `NAMESPACE/NAME`.
     pub id: Stable<String>,
     /// Name of the Deployment and the Service. A new name makes a new service.
-    #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 63),
+        regex(pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$")
+    )]
     pub name: Replace<Maybe<String>>,
     /// Name of the connection to run on. A connection that is renamed keeps the service; another cluster makes a new one.
     pub target: Maybe<String>,

@@ -29,21 +29,32 @@ use crate::{
 /// Where the applied placement is kept between runs: as a whole, since the attribute shows only what a person needs.
 pub(super) const PLACEMENT: &str = "placement";
 
-pub(super) async fn plan(change: &mut Change<GpuService>, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
+pub(super) async fn plan(
+    change: &mut Change<GpuService>,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
     if !cx.client.prices_known && change.is_create() {
         cx.warn(Diagnostic::warning(
             "Some prices are not known yet",
             "`prices` of the provider holds values that are not applied yet. Estimates in this plan come without them.",
         ));
     }
-    let Some(name) = change.planned.target.known().cloned() else { return Ok(()) };
+    let Some(name) = change.planned.target.known().cloned() else {
+        return Ok(());
+    };
     let target = match cx.client.target(&name) {
         Target::Cluster(target) => target,
-        Target::Missing if change.is_change() => return Err(cx.client.missing(&name).at("target").into()),
+        Target::Missing if change.is_change() => {
+            return Err(cx.client.missing(&name).at("target").into());
+        }
         Target::Missing => return Ok(()),
         Target::Unknown(_) => {
             if change.is_change() {
-                if change.prior.as_ref().is_some_and(|prior| prior.target.known() != Some(&name)) {
+                if change
+                    .prior
+                    .as_ref()
+                    .is_some_and(|prior| prior.target.known() != Some(&name))
+                {
                     return Err(undecided(&name).into());
                 }
                 cx.warn(not_checked());
@@ -55,7 +66,11 @@ pub(super) async fn plan(change: &mut Change<GpuService>, cx: &Context<'_, Clien
     if change.is_create() && change.planned.namespace.is_unknown() {
         let cancel = Cancel::never();
         let namespace = target.cluster.default_namespace(&cancel);
-        change.planned.namespace.0.0 = Opt::Known(cx.run(namespace).await.map_err(|why| report::interrupted("read the kubeconfig", why))??);
+        change.planned.namespace.0.0 = Opt::Known(
+            cx.run(namespace)
+                .await
+                .map_err(|why| report::interrupted("read the kubeconfig", why))??,
+        );
     }
     identity(change, target, cx).await?;
     if change.is_change() {
@@ -79,7 +94,11 @@ fn carry(change: &mut Change<GpuService>) {
         change.planned.monthly_usd = prior.monthly_usd.clone();
         change.planned.price = prior.price.clone();
         if let Some(placement) = prior.placement.known() {
-            change.planned.placement = Placement { admits: placement.admits.clone(), tolerations: Opt::Unknown }.into();
+            change.planned.placement = Placement {
+                admits: placement.admits.clone(),
+                tolerations: Opt::Unknown,
+            }
+            .into();
         } else {
             change.planned.placement = Computed::null();
         }
@@ -89,17 +108,29 @@ fn carry(change: &mut Change<GpuService>) {
 /// Whether target, GPUs and replicas are as they were: what placement and price depend on.
 pub(super) fn same_request(prior: &GpuService, planned: &GpuService) -> bool {
     let gpu = |service: &GpuService| service.size.known().map(|size| size.gpu.clone());
-    prior.target == planned.target && gpu(prior) == gpu(planned) && prior.replicas == planned.replicas && !planned.size.is_unknown()
+    prior.target == planned.target
+        && gpu(prior) == gpu(planned)
+        && prior.replicas == planned.replicas
+        && !planned.size.is_unknown()
 }
 
 /// G9: another name for the same cluster changes nothing; another cluster makes a new service.
-async fn identity(change: &mut Change<GpuService>, target: &ClusterTarget, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
-    let Some(prior) = &change.prior else { return Ok(()) };
+async fn identity(
+    change: &mut Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let Some(prior) = &change.prior else {
+        return Ok(());
+    };
     if prior.target == change.planned.target {
         return Ok(());
     }
     let cancel = Cancel::never();
-    let uid = cx.run(target.cluster.target_uid(&cancel)).await.map_err(|why| report::interrupted("tell which cluster this is", why))??;
+    let uid = cx
+        .run(target.cluster.target_uid(&cancel))
+        .await
+        .map_err(|why| report::interrupted("tell which cluster this is", why))??;
     match (uid, prior.target_uid.known()) {
         (TargetUid::Known(uid), Some(stored)) if !stored.is_empty() => {
             if uid != *stored {
@@ -137,14 +168,26 @@ fn not_checked() -> Diagnostic {
 }
 
 /// K8: a volume needs a class that retains.
-async fn storage(change: &Change<GpuService>, target: &ClusterTarget, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
-    let has_volumes = |service: &GpuService| service.volumes.known().is_some_and(|volumes| !volumes.is_empty());
+async fn storage(
+    change: &Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let has_volumes = |service: &GpuService| {
+        service
+            .volumes
+            .known()
+            .is_some_and(|volumes| !volumes.is_empty())
+    };
     let before = change.prior.as_ref().is_some_and(has_volumes);
     if !has_volumes(&change.planned) || before {
         return Ok(());
     }
     let cancel = Cancel::never();
-    let classes = cx.run(target.cluster.storage_classes(&cancel)).await.map_err(|why| report::interrupted("list storage classes", why))??;
+    let classes = cx
+        .run(target.cluster.storage_classes(&cancel))
+        .await
+        .map_err(|why| report::interrupted("list storage classes", why))??;
     let classes: Vec<_> = classes
         .iter()
         .map(|class| StorageClass {
@@ -161,7 +204,11 @@ async fn storage(change: &Change<GpuService>, target: &ClusterTarget, cx: &Conte
     Ok(())
 }
 
-async fn gpus(change: &mut Change<GpuService>, target: &ClusterTarget, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
+async fn gpus(
+    change: &mut Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
     let planned = &change.planned;
     let gpu = match planned.size.known().map(|size| &size.gpu) {
         Some(Opt::Known(gpu)) => gpu,
@@ -175,33 +222,55 @@ async fn gpus(change: &mut Change<GpuService>, target: &ClusterTarget, cx: &Cont
             return Ok(());
         }
     };
-    let (Some(kind), Some(count)) = (gpu.kind.known(), gpu.count.known()) else { return Ok(()) };
+    let (Some(kind), Some(count)) = (gpu.kind.known(), gpu.count.known()) else {
+        return Ok(());
+    };
     let request = match GpuRequest::parse(kind, *count) {
         Ok(request) => request,
         // A kind that can't be told (an imported object) is no request to check; a configured one was refused before.
         Err(_) if !change.is_change() => return Ok(()),
-        Err(why) => return Err(Diagnostic::error("This GPU request can't be met anywhere", why.to_string()).at("size.gpu").into()),
+        Err(why) => {
+            return Err(Diagnostic::error(
+                "This GPU request can't be met anywhere",
+                why.to_string(),
+            )
+            .at("size.gpu")
+            .into());
+        }
     };
-    let stayed = change.prior.as_ref().is_some_and(|prior| same_request(prior, planned));
+    let stayed = change
+        .prior
+        .as_ref()
+        .is_some_and(|prior| same_request(prior, planned));
     if change.is_change() && stayed {
         // Only a plan that creates an object or changes its request is refused (G5).
         return limit(change);
     }
-    if planned.replicas.is_unknown() || planned.node_selector.is_unknown() || planned.tolerations.is_unknown() {
-        change.planned.placement = admits(fit::Placement { admission: crate::capacity::admission::admission(request.kind), tolerations: Vec::new() });
+    if planned.replicas.is_unknown()
+        || planned.node_selector.is_unknown()
+        || planned.tolerations.is_unknown()
+    {
+        change.planned.placement = admits(fit::Placement {
+            admission: crate::capacity::admission::admission(request.kind),
+            tolerations: Vec::new(),
+        });
         return Ok(());
     }
     let outcome = look(change, target, request, cx).await;
     if !change.is_change() {
         // K5: what was applied admits no node any more; propose what does. Nothing else is said of an unchanged object.
         if let Ok(Ok(fit)) = &outcome
-            && fit.warnings.iter().any(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
+            && fit
+                .warnings
+                .iter()
+                .any(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
         {
             change.touch();
         }
         return Ok(());
     }
-    let fit = outcome?.map_err(|refusal| Diagnostics::from(report::refusal(refusal.render(), "size.gpu")))?;
+    let fit = outcome?
+        .map_err(|refusal| Diagnostics::from(report::refusal(refusal.render(), "size.gpu")))?;
     for warning in &fit.warnings {
         cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
     }
@@ -217,7 +286,11 @@ pub(super) async fn look(
     request: GpuRequest,
     cx: &Context<'_, Client>,
 ) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
-    let previous = change.prior.as_ref().filter(|prior| kind_of(prior) == kind_of(&change.planned)).and_then(|_| cx.private::<fit::Placement>(PLACEMENT));
+    let previous = change
+        .prior
+        .as_ref()
+        .filter(|prior| kind_of(prior) == kind_of(&change.planned))
+        .and_then(|_| cx.private::<fit::Placement>(PLACEMENT));
     held_against(&change.planned, previous.as_ref(), target, request, cx).await
 }
 
@@ -234,14 +307,26 @@ pub(super) async fn held_against(
     cx: &Context<'_, Client>,
 ) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
     let cancel = Cancel::never();
-    let view = cx.run(target.view(&cancel)).await.map_err(|why| report::interrupted("list nodes", why))??;
+    let view = cx
+        .run(target.view(&cancel))
+        .await
+        .map_err(|why| report::interrupted("list nodes", why))??;
     let node_selector = spec::map(&service.node_selector);
-    let tolerations: Vec<_> =
-        service.tolerations.known().into_iter().flatten().map(|it| spec::domain_toleration(&spec::toleration(it))).collect();
+    let tolerations: Vec<_> = service
+        .tolerations
+        .known()
+        .into_iter()
+        .flatten()
+        .map(|it| spec::domain_toleration(&spec::toleration(it)))
+        .collect();
     let ask = ClusterAsk {
         target: &target.name,
         request,
-        replicas: service.replicas.known().and_then(|n| u32::try_from(*n).ok()).unwrap_or(1),
+        replicas: service
+            .replicas
+            .known()
+            .and_then(|n| u32::try_from(*n).ok())
+            .unwrap_or(1),
         node_selector: &node_selector,
         tolerations: &tolerations,
         previous,
@@ -251,7 +336,11 @@ pub(super) async fn held_against(
 }
 
 fn admits(placement: fit::Placement) -> Computed<Placement> {
-    Placement { admits: placement.admission.named_values(), tolerations: Opt::Unknown }.into()
+    Placement {
+        admits: placement.admission.named_values(),
+        tolerations: Opt::Unknown,
+    }
+    .into()
 }
 
 fn without_gpus(change: &mut Change<GpuService>) {
@@ -268,12 +357,26 @@ pub(super) fn set_price(service: &mut GpuService, price: &SharePrice) {
 /// P4: checked at plan, and again just before apply.
 pub(super) fn limit(change: &Change<GpuService>) -> Result<(), Diagnostics> {
     let planned = &change.planned;
-    let Some(limit) = planned.max_hourly_usd.known().and_then(report::decimal) else { return Ok(()) };
-    if planned.hourly_usd.is_unknown() || planned.size.known().is_none_or(|size| size.gpu.is_null()) {
+    let Some(limit) = planned.max_hourly_usd.known().and_then(report::decimal) else {
+        return Ok(());
+    };
+    if planned.hourly_usd.is_unknown() || planned.size.known().is_none_or(|size| size.gpu.is_null())
+    {
         return Ok(());
     }
-    let hourly = planned.hourly_usd.known().and_then(report::decimal).and_then(crate::capacity::price::Usd::new);
-    check_limit(hourly, limit).map_err(|why| Diagnostic::error("Above the price limit", format!("{}: {why}", known(&planned.name))).at("max_hourly_usd").into())
+    let hourly = planned
+        .hourly_usd
+        .known()
+        .and_then(report::decimal)
+        .and_then(crate::capacity::price::Usd::new);
+    check_limit(hourly, limit).map_err(|why| {
+        Diagnostic::error(
+            "Above the price limit",
+            format!("{}: {why}", known(&planned.name)),
+        )
+        .at("max_hourly_usd")
+        .into()
+    })
 }
 
 /// A failed look at a cluster, for `?`.

@@ -14,16 +14,22 @@ use super::{
 use crate::{
     capacity::{self, fit, size::Cpu},
     kubernetes::workload::{
-        AccessMode, EnvFrom, Gpu, HealthCheck, NodeOperator, NodeRequirement, NodeTerm, Placement, Port, Protocol, Rollout, RunAs, ServiceSpec,
-        Toleration, TolerationOperator, Volume,
+        AccessMode, EnvFrom, Gpu, HealthCheck, NodeOperator, NodeRequirement, NodeTerm, Placement,
+        Port, Protocol, Rollout, RunAs, ServiceSpec, Toleration, TolerationOperator, Volume,
     },
 };
 
 /// The adapter's plain data of a service. `placement` is null for a service without GPUs.
-pub(super) fn to_spec(service: &GpuService, placement: Option<&fit::Placement>, storage_class: Option<&str>) -> Result<ServiceSpec, Diagnostic> {
+pub(super) fn to_spec(
+    service: &GpuService,
+    placement: Option<&fit::Placement>,
+    storage_class: Option<&str>,
+) -> Result<ServiceSpec, Diagnostic> {
     let size = service.size.known();
     let cpu = size.and_then(|size| size.cpu.known());
-    let cpu_millis = cpu.map(|cpu| Cpu::parse(&cpu.to_string()).map(Cpu::millis)).transpose();
+    let cpu_millis = cpu
+        .map(|cpu| Cpu::parse(&cpu.to_string()).map(Cpu::millis))
+        .transpose();
     Ok(ServiceSpec {
         name: known(&service.name),
         namespace: service.namespace.known().cloned().unwrap_or_default(),
@@ -32,21 +38,51 @@ pub(super) fn to_spec(service: &GpuService, placement: Option<&fit::Placement>, 
         args: strings(&service.args),
         working_dir: service.working_dir.known().cloned(),
         user: match service.user.known() {
-            Some(user) => Some(RunAs::parse(user).map_err(|why| Diagnostic::error("Invalid user", why).at("user"))?),
+            Some(user) => Some(
+                RunAs::parse(user)
+                    .map_err(|why| Diagnostic::error("Invalid user", why).at("user"))?,
+            ),
             None => None,
         },
         env: map(&service.env),
-        env_from: service.env_from.known().into_iter().flatten().map(env_from).collect(),
-        secret_env: service.secret_env.known().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
+        env_from: service
+            .env_from
+            .known()
+            .into_iter()
+            .flatten()
+            .map(env_from)
+            .collect(),
+        secret_env: service
+            .secret_env
+            .known()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.clone())
+            .collect(),
         secret_env_version: service.secret_env_version.known().copied(),
-        ports: service.ports.known().into_iter().flatten().map(port).collect(),
+        ports: service
+            .ports
+            .known()
+            .into_iter()
+            .flatten()
+            .map(port)
+            .collect(),
         replicas: number(service.replicas.known()),
-        cpu_millis: cpu_millis.map_err(|why| Diagnostic::error("Invalid size.cpu", why.to_string()).at("size.cpu"))?,
+        cpu_millis: cpu_millis
+            .map_err(|why| Diagnostic::error("Invalid size.cpu", why.to_string()).at("size.cpu"))?,
         memory_mib: number(size.and_then(|size| size.memory.known())),
         shm_mib: number(size.and_then(|size| size.shm.known())),
-        gpu: size.and_then(|size| size.gpu.known()).map(|gpu| Gpu { count: number(gpu.count.known()).unwrap_or_default() }),
+        gpu: size.and_then(|size| size.gpu.known()).map(|gpu| Gpu {
+            count: number(gpu.count.known()).unwrap_or_default(),
+        }),
         placement: placement.map(to_placement).unwrap_or_default(),
-        volumes: service.volumes.known().into_iter().flatten().map(|(name, it)| (name.clone(), volume(it, storage_class))).collect(),
+        volumes: service
+            .volumes
+            .known()
+            .into_iter()
+            .flatten()
+            .map(|(name, it)| (name.clone(), volume(it, storage_class)))
+            .collect(),
         health_check: service.health_check.known().map(health_check),
         image_pull_secret: service.image_pull_secret.known().cloned(),
         labels: map(&service.labels),
@@ -55,10 +91,19 @@ pub(super) fn to_spec(service: &GpuService, placement: Option<&fit::Placement>, 
         runtime_class: service.runtime_class.known().cloned(),
         service_account: service.service_account.known().cloned(),
         node_selector: map(&service.node_selector),
-        tolerations: service.tolerations.known().into_iter().flatten().map(toleration).collect(),
+        tolerations: service
+            .tolerations
+            .known()
+            .into_iter()
+            .flatten()
+            .map(toleration)
+            .collect(),
         service_type: service.service_type.known().map(|it| format!("{it:?}")),
         priority_class: service.priority_class.known().cloned(),
-        rollout: service.rollout.known().map(|it| Rollout { max_surge: known(&it.max_surge), max_unavailable: known(&it.max_unavailable) }),
+        rollout: service.rollout.known().map(|it| Rollout {
+            max_surge: known(&it.max_surge),
+            max_unavailable: known(&it.max_unavailable),
+        }),
     })
 }
 
@@ -72,11 +117,20 @@ fn strings(items: &Opt<Vec<Maybe<String>>>) -> Option<Vec<String>> {
 }
 
 pub(super) fn map(items: &Opt<BTreeMap<String, Maybe<String>>>) -> BTreeMap<String, String> {
-    items.known().into_iter().flatten().map(|(key, value)| (key.clone(), known(value))).collect()
+    items
+        .known()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| (key.clone(), known(value)))
+        .collect()
 }
 
 fn env_from(it: &model::EnvFrom) -> EnvFrom {
-    EnvFrom { name: known(&it.name), secret: known(&it.secret), key: known(&it.key) }
+    EnvFrom {
+        name: known(&it.name),
+        secret: known(&it.secret),
+        key: known(&it.key),
+    }
 }
 
 fn port(it: &model::Port) -> Port {
@@ -148,7 +202,11 @@ pub(super) fn domain_toleration(it: &Toleration) -> capacity::taint::Toleration 
 fn to_placement(placement: &fit::Placement) -> Placement {
     Placement {
         terms: placement.admission.terms.iter().map(term).collect(),
-        tolerations: placement.tolerations.iter().map(adapter_toleration).collect(),
+        tolerations: placement
+            .tolerations
+            .iter()
+            .map(adapter_toleration)
+            .collect(),
     }
 }
 
@@ -164,7 +222,9 @@ fn term(it: &capacity::admission::Term) -> NodeTerm {
         },
         values: it.values.clone(),
     };
-    NodeTerm { requirements: it.requirements.iter().map(requirement).collect() }
+    NodeTerm {
+        requirements: it.requirements.iter().map(requirement).collect(),
+    }
 }
 
 fn adapter_toleration(it: &capacity::taint::Toleration) -> Toleration {
