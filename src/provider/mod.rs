@@ -6,10 +6,10 @@
 mod cancel;
 pub mod client;
 pub mod configuration;
-mod data_sources;
-mod functions;
+pub mod data_sources;
+pub mod functions;
 mod report;
-mod resources;
+pub mod resources;
 
 use client::Client;
 use configuration::Config;

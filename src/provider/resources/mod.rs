@@ -1,5 +1,5 @@
 //! The resources, one folder each.
 
-mod gpu_service;
+pub mod gpu_service;
 
 pub use gpu_service::GpuService;

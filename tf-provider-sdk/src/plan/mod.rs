@@ -88,7 +88,7 @@ fn mark(attributes: &Attributes, config: &Value, planned: &mut Value) {
             each_nested(attribute, configured, value, mark);
         } else if attribute.computed
             && attribute.default.is_none()
-            && !(attribute.stable && !value.is_null())
+            && (!attribute.stable || value.is_null())
         {
             *value = Value::unknown();
         }

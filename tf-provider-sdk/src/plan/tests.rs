@@ -179,13 +179,8 @@ fn a_hook_that_breaks_a_rule_is_named() {
     };
     planned.set_attribute(name.clone(), other);
     let found = violations(&schema, &config, &Value::Null, &planned);
-    assert_eq!(
-        found
-            .iter()
-            .map(|(path, _)| path.to_string())
-            .collect::<Vec<_>>(),
-        [name.clone()]
-    );
+    let paths: Vec<_> = found.iter().map(|(path, _)| path.to_string()).collect();
+    assert_eq!(paths, std::slice::from_ref(name));
     assert!(!core::plan_faults(&schema.attributes, &config, &Value::Null, &planned).is_empty());
 }
 

@@ -15,7 +15,7 @@ pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, Sc
     let parameters = function.parameters().into_iter().map(|parameter| {
         Ok(pb::function::Parameter {
             name: parameter.name.to_owned(),
-            r#type: (parameter.ty)()?.to_json().into(),
+            r#type: (parameter.ty)()?.to_json(),
             description: parameter.description.to_owned(),
             description_kind: MARKDOWN,
             ..Default::default()
@@ -24,7 +24,7 @@ pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, Sc
     Ok(pb::Function {
         parameters: parameters.collect::<Result<_, SchemaError>>()?,
         r#return: Some(pb::function::Return {
-            r#type: function.output()?.to_json().into(),
+            r#type: function.output()?.to_json(),
         }),
         summary: function.summary().to_owned(),
         description: function.description().to_owned(),

@@ -240,10 +240,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
         request: Request<pb::validate_provider_config::Request>,
     ) -> Result<Response<pb::validate_provider_config::Response>, Status> {
         let request = request.into_inner();
-        let failed = |diagnostics| pb::validate_provider_config::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::validate_provider_config::Response { diagnostics };
         call(
             "ValidateProviderConfig",
             "",
@@ -258,10 +255,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
         request: Request<pb::configure_provider::Request>,
     ) -> Result<Response<pb::configure_provider::Response>, Status> {
         let request = request.into_inner();
-        let failed = |diagnostics| pb::configure_provider::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::configure_provider::Response { diagnostics };
         call(
             "ConfigureProvider",
             "",
@@ -277,10 +271,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
     ) -> Result<Response<pb::validate_resource_config::Response>, Status> {
         let request = request.into_inner();
         let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_resource_config::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::validate_resource_config::Response { diagnostics };
         call(
             "ValidateResourceConfig",
             &subject,
@@ -437,10 +428,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
     ) -> Result<Response<pb::validate_data_resource_config::Response>, Status> {
         let request = request.into_inner();
         let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_data_resource_config::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::validate_data_resource_config::Response { diagnostics };
         call(
             "ValidateDataResourceConfig",
             &subject,
@@ -475,10 +463,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
     ) -> Result<Response<pb::validate_ephemeral_resource_config::Response>, Status> {
         let request = request.into_inner();
         let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_ephemeral_resource_config::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::validate_ephemeral_resource_config::Response { diagnostics };
         call(
             "ValidateEphemeralResourceConfig",
             &subject,
@@ -532,10 +517,7 @@ impl<P: Provider> pb::provider_server::Provider for Service<P> {
     ) -> Result<Response<pb::close_ephemeral_resource::Response>, Status> {
         let request = request.into_inner();
         let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::close_ephemeral_resource::Response {
-            diagnostics,
-            ..Default::default()
-        };
+        let failed = |diagnostics| pb::close_ephemeral_resource::Response { diagnostics };
         call(
             "CloseEphemeralResource",
             &subject,

@@ -412,7 +412,7 @@ pub(super) fn identity_schema<C: Send + Sync>(
         let attribute = attributes.get(*name)?;
         Some(pb::resource_identity_schema::IdentityAttribute {
             name: (*name).to_owned(),
-            r#type: attribute.ty().to_json().into(),
+            r#type: attribute.ty().to_json(),
             required_for_import: attribute.required,
             optional_for_import: !attribute.required,
             description: attribute.description.clone(),

@@ -36,7 +36,7 @@ fn to_attribute(name: &str, attribute: &Attribute) -> pb::schema::Attribute {
     };
     pb::schema::Attribute {
         name: name.to_owned(),
-        r#type: r#type.into(),
+        r#type,
         nested_type,
         description: attribute.description.clone(),
         description_kind: MARKDOWN,

@@ -17,7 +17,7 @@ use tf_provider_sdk::{
 use super::{
     absorb::{UNKNOWN_KIND, absorb},
     known,
-    model::{Gpu, GpuService, Placement},
+    model::{Gpu, GpuService},
     placement,
     plan::{PLACEMENT, held_against, limit, look, set_price},
     spec::to_spec,

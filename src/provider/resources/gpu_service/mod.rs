@@ -6,7 +6,7 @@
 
 mod absorb;
 mod cluster;
-mod model;
+pub mod model;
 mod moved;
 mod placement;
 mod plan;

@@ -208,6 +208,10 @@ pub struct Volume {
 
 /// Access mode of a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(
+    clippy::enum_variant_names,
+    reason = "the names are those of the Kubernetes API"
+)]
 pub enum AccessMode {
     /// One node.
     ReadWriteOnce,

@@ -17,11 +17,11 @@ pub(super) fn validate(service: &GpuService, report: &mut Diagnostics) {
             report.error("size.cpu", "Invalid size.cpu", why.to_string());
         }
         // G3: both must be known to be compared.
-        if !size.memory.is_unknown() && !size.shm.is_unknown() {
-            if let Err(why) = check_memory(size.memory.known().copied(), size.shm.known().copied())
-            {
-                report.error("size.shm", "Invalid size", why.to_string());
-            }
+        if !size.memory.is_unknown()
+            && !size.shm.is_unknown()
+            && let Err(why) = check_memory(size.memory.known().copied(), size.shm.known().copied())
+        {
+            report.error("size.shm", "Invalid size", why.to_string());
         }
         if let Some((kind, count)) = size
             .gpu
@@ -68,12 +68,12 @@ fn ports(service: &GpuService, report: &mut Diagnostics) {
                 format!("ports[{index}] has the name of an earlier one: names must differ."),
             );
         }
-        let same = |other: &&super::model::Port| {
+        let same = |other: &super::model::Port| {
             other.port.known() == port.port.known() && other.protocol == port.protocol
         };
         if port.port.known().is_some()
             && !port.protocol.is_unknown()
-            && earlier.iter().any(|other| same(&other))
+            && earlier.iter().any(|other| same(other))
         {
             report.error(
                 "ports",
