@@ -68,9 +68,10 @@ impl Connection {
         scope
             .narrowed(config.limits.connect)
             .run(&config.name, &what, async {
-                let mut pause = FIRST_PAUSE;
+                let (mut pause, started) = (FIRST_PAUSE, tokio::time::Instant::now());
                 loop {
                     match Self::attempt(config, &target, jump.as_ref(), keepalive).await {
+                        Err(Attempt::Again(error)) if started.elapsed() + pause * 2 >= config.limits.connect => return Err(error),
                         Err(Attempt::Again(error)) => {
                             tracing::debug!(server = config.name, error = %error, "connection closed before the handshake; trying again");
                             // Processes that start together must not come back together.

@@ -73,7 +73,8 @@ fn parse_row(line: &str, fields: &[&str]) -> Option<(Card, String)> {
     }
     let text = |name: &str| if has_no_value(field(name)) { String::new() } else { field(name).to_owned() };
     let card = Card {
-        uuid: CardUuid(uuid.to_owned()),
+        // No name of its own, so no container can be given it.
+        uuid: CardUuid(if uuid.starts_with("GPU-") { uuid.to_owned() } else { String::new() }),
         index,
         name: text("name"),
         memory_mib: field("memory.total").trim_end_matches("MiB").trim().parse().ok(),

@@ -31,6 +31,7 @@ const LOG_TAIL: usize = 4096;
 pub(crate) struct Engine {
     server: String,
     docker: Docker,
+    connection: Arc<Connection>,
     pub(crate) route: Route,
     pub(crate) version: SystemVersion,
 }
@@ -60,7 +61,12 @@ impl Engine {
             })
             .await?;
         judge_version(&version, &config.docker_socket).map_err(|problem| SshError::Docker { server: config.name.clone(), problem })?;
-        Ok(Self { server: config.name.clone(), docker, route, version })
+        Ok(Self { server: config.name.clone(), docker, connection: connection.clone(), route, version })
+    }
+
+    /// Whether it is reached over this very connection.
+    pub(crate) fn is_over(&self, connection: &Arc<Connection>) -> bool {
+        Arc::ptr_eq(&self.connection, connection)
     }
 
     /// `/info`: runtimes, CDI devices.
