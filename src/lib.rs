@@ -2,3 +2,4 @@
 
 pub mod capacity;
 pub mod kubernetes;
+pub mod ssh;
