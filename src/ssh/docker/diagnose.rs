@@ -14,7 +14,7 @@ const LOOK: &str = concat!(
     r#"echo "user=$(id -un)"; "#,
     r#"if [ -S "$1" ]; then echo socket=yes; elif [ -e "$1" ]; then echo socket=other; else echo socket=no; fi; "#,
     r#"if [ -w "$1" ]; then echo writable=yes; fi; "#,
-    r#"echo "owner=$(stat -c '%U:%G %a' "$1" 2>/dev/null)"; "#,
+    r#"echo "owner=$(stat -L -c '%U:%G %a' "$1" 2>/dev/null)"; "#,
     r#"command -v dockerd >/dev/null 2>&1 && echo engine=yes; "#,
     r#"command -v docker >/dev/null 2>&1 && echo client=yes; "#,
     r#"exit 0"#
