@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::write_script;
 
 /// Answers queries from a table of rows, or fails as told.
-const SCRIPT: &str = r#"dir=$(dirname "$(readlink -f "$0")")/../smi
-case "$*" in *--query-compute-apps*) cat "$dir/apps" 2>/dev/null; exit 0;; esac
+const SCRIPT: &str = r#"case "$*" in *--query-compute-apps*) cat "$dir/apps" 2>/dev/null; exit 0;; esac
 if [ -e "$dir/sleep" ]; then sleep "$(cat "$dir/sleep")"; fi
 fields=; for a; do case "$a" in --query-gpu=*) fields=${a#--query-gpu=};; esac; done
 if [ -s "$dir/unknown" ]; then
@@ -34,7 +33,8 @@ impl Smi {
         let smi = Self { dir: server.join("smi"), pci: server.join("pci") };
         fs::create_dir_all(&smi.dir).unwrap();
         fs::create_dir_all(&smi.pci).unwrap();
-        write_script(&server.join("bin/nvidia-smi"), SCRIPT);
+        // By its full path: the program may be mounted elsewhere.
+        write_script(&server.join("bin/nvidia-smi"), &format!("dir={}\n{SCRIPT}", smi.dir.display()));
         smi.cards(cards);
         smi
     }

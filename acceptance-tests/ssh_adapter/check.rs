@@ -133,7 +133,10 @@ fn s2_a_stop_in_the_middle_ends_the_remote_side() {
     server.smi.sleeps(4712);
     run(async {
         let (stop, stopped) = tokio::sync::watch::channel(false);
-        let target = Target::new(config(&server, "root"));
+        // Far beyond the test's own patience, so that only the stop can end it.
+        let mut config = config(&server, "root");
+        config.limits.nvidia_smi = Duration::from_secs(600);
+        let target = Target::new(config);
         let check = tokio::spawn({
             let target = target.clone();
             async move { target.report(&loomplane::ssh::Scope::new(Duration::from_secs(60), stopped)).await.map(drop) }
@@ -158,15 +161,14 @@ fn s2_dockers_own_reasons() {
     let text = check_as(&server, "ops").reason().unwrap();
     assert!(text.contains("usermod -aG docker ops") && text.contains("docker_sudo"), "{text}");
     // Without the toolkit.
-    let Some(bare) = super::check::server(Options { hook: false, ..Options::default() }) else { return };
+    let Some(bare) = self::server(Options { hook: false, ..Options::default() }) else { return };
     let text = reason(&bare);
     assert!(text.contains("nvidia-ctk runtime configure --runtime=docker") && text.contains("systemctl restart docker"), "{text}");
     // arm64.
-    let Some(arm) = super::check::server(Options { arch: Some("aarch64"), ..Options::default() }) else { return };
+    let Some(arm) = self::server(Options { arch: Some("aarch64"), ..Options::default() }) else { return };
     let text = reason(&arm);
     assert!(text.contains("aarch64") && text.contains("amd64"), "{text}");
     // Installed and not running.
-    std::fs::remove_file("/nonexistent").ok();
     run(async {
         let mut config = config(&server, "root");
         config.docker_socket = "/run/other.sock".to_owned();

@@ -15,13 +15,17 @@ const REPORT: Duration = Duration::from_secs(5);
 /// Most bytes kept of each of stdout and stderr; the rest is read and dropped.
 const OUTPUT_CAP: usize = 1 << 20;
 
-/// Sets up what a non-login shell may lack, then runs its arguments under a time limit. The server's own PATH comes first.
+/// Sets up what a non-login shell may lack, then runs its arguments until they end, their time is up, or its own input ends: that is how our
+/// side says stop, since sshd passes no signals on for root and none beyond a process group. The server's own PATH comes first.
 /// One line without `!`, for the sake of login shells that are not POSIX; the arguments are never parsed again.
 const LIMITED: &str = concat!(
     r#"PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/lib/wsl/lib:/opt/bin:/snap/bin:/run/current-system/sw/bin"; "#,
-    r#"LC_ALL=C; export PATH LC_ALL; n=$1; shift; "#,
-    r#"if command -v timeout >/dev/null 2>&1; then exec timeout -k 2 "$n" "$@"; fi; "#,
-    r#""$@" & p=$!; (sleep "$n"; kill -9 $p) >/dev/null 2>&1 & w=$!; wait $p; s=$?; kill $w 2>/dev/null; exit $s"#
+    r#"LC_ALL=C; export PATH LC_ALL; n=$1; shift; c=; "#,
+    r#"if command -v timeout >/dev/null 2>&1; then set -- timeout -k 2 "$n" "$@"; else c=1; fi; "#,
+    r#"exec 3<&0; "$@" </dev/null 3<&- & p=$!; "#,
+    r#"(read -r stop <&3; kill -TERM -$p || kill $p) >/dev/null 2>&1 & w=$!; exec 3<&-; "#,
+    r#"k=; if [ -n "$c" ]; then (sleep "$n"; kill -9 $p) </dev/null >/dev/null 2>&1 & k=$!; fi; "#,
+    r#"wait $p; s=$?; kill $w $k 2>/dev/null; exit $s"#
 );
 
 /// The same without a limit, for what ends when its input does.
@@ -36,7 +40,6 @@ pub(crate) struct Command {
     what: String,
     words: Vec<String>,
     limit: Duration,
-    stdin: Option<Vec<u8>>,
 }
 
 /// How a command ended.
@@ -78,7 +81,7 @@ impl Output {
 impl Command {
     /// `words` as they shall arrive in the program's arguments, the first being the program.
     pub(crate) fn new(what: impl Into<String>, limit: Duration, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { what: what.into(), words: words.into_iter().map(Into::into).collect(), limit, stdin: None }
+        Self { what: what.into(), words: words.into_iter().map(Into::into).collect(), limit }
     }
 
     /// A script of ours, run by `/bin/sh`; `arguments` are its `$1`, `$2`, ... and never part of its text.
@@ -110,10 +113,7 @@ impl Command {
         let lost = |source| connection.lost(&self.what, Some(source));
         let Some(write) = guard.0.as_ref() else { return Err(connection.lost(&self.what, None)) };
         write.exec(true, line).await.map_err(lost)?;
-        if let Some(stdin) = &self.stdin {
-            write.data_bytes(stdin.clone()).await.map_err(lost)?;
-        }
-        write.eof().await.map_err(lost)?;
+        // Its input stays open: the end of it, by the channel's end if need be, is what stops the other side.
         let mut output = Output::default();
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let limit = self.limit + REPORT;
@@ -203,6 +203,15 @@ mod tests {
         assert_eq!(output.stdout, word.as_bytes(), "{shell}: {line}");
     }
 
+    /// Runs a line with its input held open, as a session does.
+    fn shell(line: &str) -> std::process::Output {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.arg("-c").arg(line).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let _open = child.stdin.take();
+        child.wait_with_output().unwrap()
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
         #[test]
@@ -221,7 +230,7 @@ mod tests {
             let mut all = vec!["printf".to_owned(), "%s|".to_owned()];
             all.extend(words.iter().cloned());
             let line = Command::new("test", Duration::from_secs(5), all).line().unwrap();
-            let output = std::process::Command::new("/bin/sh").arg("-c").arg(&line).output().unwrap();
+            let output = shell(&line);
             let want: String = words.iter().map(|word| format!("{word}|")).collect();
             prop_assert_eq!(output.stdout, want.into_bytes());
         }
@@ -245,9 +254,18 @@ mod tests {
     fn the_limit_ends_the_command_and_its_children() {
         let line = Command::new("test", Duration::from_secs(1), ["sh", "-c", "sleep 47 & sleep 47"]).line().unwrap();
         let started = std::time::Instant::now();
-        let status = std::process::Command::new("/bin/sh").arg("-c").arg(&line).status().unwrap();
-        assert_eq!(status.code(), Some(124));
+        assert_eq!(shell(&line).status.code(), Some(124));
         assert!(started.elapsed() < Duration::from_secs(4));
+    }
+
+    #[test]
+    fn the_end_of_its_input_ends_the_command() {
+        let line = Command::new("test", Duration::from_secs(60), ["sleep", "48"]).line().unwrap();
+        let started = std::time::Instant::now();
+        // Standard input is empty here, so it ends at once.
+        let output = std::process::Command::new("/bin/sh").arg("-c").arg(&line).output().unwrap();
+        assert!(!output.status.success());
+        assert!(started.elapsed() < Duration::from_secs(10));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use super::scope::Scope;
 
 /// Without a heartbeat for so long, the holder gives the lock up.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long the server waits at a time for a lock that is taken: a process that waits for a client that is gone lasts no longer.
+const SLICE: Duration = Duration::from_secs(5);
 /// Time between heartbeats.
 const BEAT: Duration = Duration::from_secs(8);
 
@@ -87,7 +89,16 @@ impl RemoteLock {
     /// Takes the lock; waits for at most `patience`. `None` when another holder kept it all that time.
     pub(crate) async fn acquire(connection: &Arc<Connection>, name: LockName<'_>, patience: Duration, scope: &Scope) -> Result<Option<Self>> {
         let what = format!("taking the lock {}", name.file());
-        scope.run(&connection.server, &what, Self::take(connection, name, patience, &what)).await
+        let started = tokio::time::Instant::now();
+        loop {
+            let slice = SLICE.min(patience);
+            if let Some(lock) = scope.run(&connection.server, &what, Self::take(connection, name, slice, &what)).await? {
+                return Ok(Some(lock));
+            }
+            if started.elapsed() + slice > patience {
+                return Ok(None);
+            }
+        }
     }
 
     async fn take(connection: &Arc<Connection>, name: LockName<'_>, patience: Duration, what: &str) -> Result<Option<Self>> {

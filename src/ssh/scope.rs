@@ -57,6 +57,8 @@ impl Scope {
 
     /// Runs `work` until it ends, the deadline passes ([`SshError::TimedOut`]) or the signal comes ([`SshError::Cancelled`]); dropping `work` must end it.
     pub async fn run<T>(&self, server: &str, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        // On the heap: the futures of a protocol within a protocol are large, and they nest.
+        let work = Box::pin(work);
         let signal = async {
             match self.stop.clone() {
                 // An error means that nobody is left who could stop us.

@@ -132,7 +132,7 @@ impl Server {
             return Ok(report.clone());
         }
         let connection = self.connection(scope).await?;
-        let report = Arc::new(check::run(&connection, &self.config, self.engine(scope), scope).await?);
+        let report = Arc::new(Box::pin(check::run(&connection, &self.config, self.engine(scope), scope)).await?);
         *kept = Some(report.clone());
         Ok(report)
     }

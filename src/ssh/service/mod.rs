@@ -89,7 +89,7 @@ impl Server {
     /// # Errors
     /// [`Failure`]: `existing` is set when the container was made and stays (not healthy in time, interrupted while waiting).
     pub async fn create_service(self: &Arc<Self>, deployment: &Deployment, scope: &Scope) -> Result<Deployed, Failure> {
-        create::create(self, deployment, scope).await
+        Box::pin(create::create(self, deployment, scope)).await
     }
 
     /// Reads a service; none when it is gone (removed by hand). A server that can't be asked is an error, never "gone".
@@ -105,7 +105,7 @@ impl Server {
     /// # Errors
     /// [`Failure`], with what is there: the old container, running as before, unless the message says otherwise.
     pub async fn update_service(self: &Arc<Self>, old: &Observed, deployment: &Deployment, scope: &Scope) -> Result<Deployed, Failure> {
-        update::update(self, old, deployment, scope).await
+        Box::pin(update::update(self, old, deployment, scope)).await
     }
 
     /// Removes a service and those of its volumes that are named. `id` is the container that the state knows: another one by the same name
@@ -114,7 +114,7 @@ impl Server {
     /// # Errors
     /// [`Failure`], with what is still there.
     pub async fn delete_service(self: &Arc<Self>, name: &str, id: Option<&str>, volumes: &[String], scope: &Scope) -> Result<(), Failure> {
-        delete::delete(self, name, id, volumes, scope).await
+        Box::pin(delete::delete(self, name, id, volumes, scope)).await
     }
 
     /// Reads a container for import: any container, ours or not.

@@ -25,8 +25,8 @@ pub(super) async fn update(server: &Arc<Server>, old: &Observed, deployment: &De
     let keep = |error: SshError| Failure { error, existing: Some(Box::new(old.clone())) };
     let lost = lost_devices(server, &old, scope).await.map_err(keep)?;
     let outside = match change(&old, spec) {
-        Change::Recreate(_) => replace(server, &engine, &old, deployment, &mut warnings, scope).await?,
-        _ if lost => replace(server, &engine, &old, deployment, &mut warnings, scope).await?,
+        Change::Recreate(_) => Box::pin(replace(server, &engine, &old, deployment, &mut warnings, scope)).await?,
+        _ if lost => Box::pin(replace(server, &engine, &old, deployment, &mut warnings, scope)).await?,
         Change::InPlace(in_place) => {
             let operation = format!("update container {}", spec.name);
             engine.call(scope, &operation, engine.docker().update_container(&old.id, in_place.body)).await.map_err(keep)?;
