@@ -49,16 +49,16 @@ impl Engine {
             write_script(&dir.path().join("bin/nvidia-container-runtime-hook"), "cat >/dev/null; exit 0");
         }
         let shown = dir.path().display();
-        // Ends with the pipe; a mount namespace keeps its mounts from outliving it.
+        // Ends with the pipe. A mount namespace keeps its mounts from outliving it; a network namespace gives it a bridge of its own.
         let script = format!(
-            "PATH={shown}/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH; \
+            "PATH={shown}/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH; busybox ip link set lo up; \
              dockerd --data-root {shown}/data --exec-root {shown}/exec --pidfile {shown}/pid -H unix://{shown}/docker.sock \
-             --iptables=false --ip6tables=false --bridge=none --group root {} & p=$!; cat >/dev/null; kill -TERM $p; wait $p; rm -rf {shown}/data {shown}/exec {shown}/image",
+             --iptables=false --ip6tables=false --group root {} & p=$!; cat >/dev/null; kill -TERM $p; wait $p; rm -rf {shown}/data {shown}/exec {shown}/image",
             arguments.join(" ")
         );
         let log = fs::File::create(dir.path().join("log")).unwrap();
         let shell = Command::new("/usr/bin/unshare")
-            .args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script])
+            .args(["--mount", "--net", "--propagation", "private", "/bin/sh", "-c", &script])
             .stdin(Stdio::piped())
             .stdout(log.try_clone().unwrap())
             .stderr(log)

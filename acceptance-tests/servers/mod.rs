@@ -260,16 +260,17 @@ fn write_accounts(dir: &Path, options: &Options) {
 }
 
 fn write_bin(dir: &Path, options: &Options) {
-    fs::create_dir_all(dir.join("usr-local-bin")).unwrap();
-    if options.smi_off_path {
-        fs::rename(dir.join("bin/nvidia-smi"), dir.join("usr-local-bin/nvidia-smi")).unwrap();
-    }
     if options.hook {
         write_script(&dir.join("bin/nvidia-container-runtime-hook"), "exit 0");
     }
     if let Some(arch) = options.arch {
         write_script(&dir.join("bin/uname"), &format!("[ \"$1\" = -m ] && echo {arch} && exit 0; exec /usr/bin/uname \"$@\""));
     }
+    let local = dir.join("usr-local-bin");
+    if options.smi_off_path {
+        fs::rename(dir.join("bin"), &local).unwrap();
+    }
+    fs::create_dir_all(local).unwrap();
 }
 
 /// An executable shell script.

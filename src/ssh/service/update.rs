@@ -79,8 +79,7 @@ async fn replace(
     let placed = place::place(server, spec, &old.devices, deployment.device_wait, scope).await.map_err(untouched)?;
     let grace = old.spec.stop_grace_seconds.map_or(DEFAULT_GRACE, |seconds| Duration::from_secs(seconds.into()));
     let switched = async {
-        engine.rename(&old.id, &previous_name(&spec.name), scope).await?;
-        engine.stop(&old.id, grace, scope).await?;
+        set_aside(engine, old, &previous_name(&spec.name), grace, scope).await?;
         engine.start(&placed.id, scope).await?;
         wait::until_up(engine, &placed.id, spec, deployment.wait, scope).await?;
         engine.rename(&placed.id, &spec.name, scope).await
@@ -104,6 +103,19 @@ async fn replace(
             });
             Err(Failure { error: failed(server, spec, now, cause), existing: existing.or_else(|| Some(Box::new(old.clone()))) })
         }
+    }
+}
+
+/// Takes the old container's name and stops it. The name goes first: then a run that is killed in between leaves no stopped service under its own name.
+async fn set_aside(engine: &Engine, old: &Observed, aside: &str, grace: Duration, scope: &Scope) -> Result<()> {
+    match engine.rename(&old.id, aside, scope).await {
+        // Engines without a default bridge can't rename a container that was started again until it is stopped.
+        Err(SshError::Engine { message, .. }) if message.contains("sandbox") && message.contains("not found") => {
+            engine.stop(&old.id, grace, scope).await?;
+            engine.rename(&old.id, aside, scope).await
+        }
+        Err(error) => Err(error),
+        Ok(()) => engine.stop(&old.id, grace, scope).await,
     }
 }
 
