@@ -39,14 +39,29 @@ impl Engine {
         }
         for tool in ["/usr/sbin/dockerd", "/usr/bin/busybox"] {
             if !Path::new(tool).exists() {
-                cannot_start("a Docker Engine", &format!("{tool} is missing (apt-get install --no-install-recommends docker.io iptables busybox-static)"));
+                cannot_start(
+                    "a Docker Engine",
+                    &format!(
+                        "{tool} is missing (apt-get install --no-install-recommends docker.io iptables busybox-static)"
+                    ),
+                );
                 return None;
             }
         }
-        let dir = tempfile::Builder::new().prefix("loomplane-engine-").tempdir().unwrap();
-        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o711)).unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("loomplane-engine-")
+            .tempdir()
+            .unwrap();
+        fs::set_permissions(
+            dir.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o711),
+        )
+        .unwrap();
         if hook {
-            write_script(&dir.path().join("bin/nvidia-container-runtime-hook"), "cat >/dev/null; exit 0");
+            write_script(
+                &dir.path().join("bin/nvidia-container-runtime-hook"),
+                "cat >/dev/null; exit 0",
+            );
         }
         let shown = dir.path().display();
         // Ends with the pipe. A mount namespace keeps its mounts from outliving it; a network namespace gives it a bridge of its own.
@@ -58,7 +73,15 @@ impl Engine {
         );
         let log = fs::File::create(dir.path().join("log")).unwrap();
         let shell = Command::new("/usr/bin/unshare")
-            .args(["--mount", "--net", "--propagation", "private", "/bin/sh", "-c", &script])
+            .args([
+                "--mount",
+                "--net",
+                "--propagation",
+                "private",
+                "/bin/sh",
+                "-c",
+                &script,
+            ])
             .stdin(Stdio::piped())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -80,7 +103,9 @@ impl Engine {
             if self.try_docker(&["version"]).is_some() {
                 return Ok(());
             }
-            if started.elapsed() > Duration::from_secs(60) || !matches!(self.shell.try_wait(), Ok(None)) {
+            if started.elapsed() > Duration::from_secs(60)
+                || !matches!(self.shell.try_wait(), Ok(None))
+            {
                 let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
                 let last: Vec<&str> = log.lines().rev().take(3).collect();
                 return Err(format!("dockerd did not come up: {}", last.join(" / ")));
@@ -96,18 +121,31 @@ impl Engine {
 
     fn try_docker(&self, arguments: &[&str]) -> Option<String> {
         let socket = format!("unix://{}", self.socket().display());
-        let output = Command::new("docker").args(["-H", &socket]).args(arguments).stdin(Stdio::null()).output().unwrap();
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output = Command::new("docker")
+            .args(["-H", &socket])
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 
     /// What a person would do by hand on the server. Panics when it fails.
     pub fn docker(&self, arguments: &[&str]) -> String {
-        self.try_docker(arguments).unwrap_or_else(|| panic!("docker {arguments:?} failed"))
+        self.try_docker(arguments)
+            .unwrap_or_else(|| panic!("docker {arguments:?} failed"))
     }
 
     /// Names of all containers.
     pub fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.docker(&["ps", "-a", "--format", "{{.Names}}"]).lines().map(str::to_owned).collect();
+        let mut names: Vec<String> = self
+            .docker(&["ps", "-a", "--format", "{{.Names}}"])
+            .lines()
+            .map(str::to_owned)
+            .collect();
         names.sort();
         names
     }
@@ -124,7 +162,10 @@ impl Engine {
             fs::create_dir_all(root.join("bin")).unwrap();
             fs::create_dir_all(root.join("tmp")).unwrap();
             fs::copy("/usr/bin/busybox", root.join("bin/busybox")).unwrap();
-            for applet in ["sh", "sleep", "cat", "echo", "wget", "httpd", "env", "ls", "true", "false", "touch", "test"] {
+            for applet in [
+                "sh", "sleep", "cat", "echo", "wget", "httpd", "env", "ls", "true", "false",
+                "touch", "test",
+            ] {
                 std::os::unix::fs::symlink("busybox", root.join("bin").join(applet)).unwrap();
             }
         }
@@ -133,8 +174,16 @@ impl Engine {
             "tar -C {} -c . | docker -H {socket} import -c 'CMD [\"/bin/sleep\",\"1000000\"]' -c 'ENV FROM_IMAGE=yes PATH=/bin' -m {name} - {name}",
             root.display()
         );
-        let done = Command::new("/bin/sh").args(["-c", &line]).stdin(Stdio::null()).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let done = Command::new("/bin/sh")
+            .args(["-c", &line])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
     }
 }
 
@@ -150,7 +199,9 @@ impl Drop for Engine {
         }
         drop(self.shell.stdin.take());
         let started = Instant::now();
-        while matches!(self.shell.try_wait(), Ok(None)) && started.elapsed() < Duration::from_secs(20) {
+        while matches!(self.shell.try_wait(), Ok(None))
+            && started.elapsed() < Duration::from_secs(20)
+        {
             std::thread::sleep(Duration::from_millis(50));
         }
         let _ = self.shell.kill();

@@ -17,12 +17,25 @@ impl Key {
     pub fn make(dir: &Path, name: &str, kind: &str, passphrase: Option<&str>) -> Self {
         let path = dir.join(name);
         let done = Command::new("/usr/bin/ssh-keygen")
-            .args(["-q", "-t", kind, "-N", passphrase.unwrap_or_default(), "-C", "test", "-f"])
+            .args([
+                "-q",
+                "-t",
+                kind,
+                "-N",
+                passphrase.unwrap_or_default(),
+                "-C",
+                "test",
+                "-f",
+            ])
             .arg(&path)
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
         Self { path }
     }
 
@@ -48,14 +61,28 @@ impl Agent {
     /// Starts one that holds `keys`.
     pub fn start(dir: &Path, keys: &[&Key]) -> Self {
         let socket = dir.join("agent.sock");
-        let child = Command::new("/usr/bin/ssh-agent").arg("-D").arg("-a").arg(&socket).stdout(Stdio::null()).spawn().unwrap();
+        let child = Command::new("/usr/bin/ssh-agent")
+            .arg("-D")
+            .arg("-a")
+            .arg(&socket)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
         let started = Instant::now();
         while !socket.exists() {
-            assert!(started.elapsed() < Duration::from_secs(5), "ssh-agent did not start");
+            assert!(
+                started.elapsed() < Duration::from_secs(5),
+                "ssh-agent did not start"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         for key in keys {
-            let done = Command::new("/usr/bin/ssh-add").arg(&key.path).env("SSH_AUTH_SOCK", &socket).stderr(Stdio::null()).status().unwrap();
+            let done = Command::new("/usr/bin/ssh-add")
+                .arg(&key.path)
+                .env("SSH_AUTH_SOCK", &socket)
+                .stderr(Stdio::null())
+                .status()
+                .unwrap();
             assert!(done.success());
         }
         Self { socket, child }

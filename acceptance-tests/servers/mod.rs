@@ -45,7 +45,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { engine: None, cards: 2, hook: true, forwarding: true, sshd: String::new(), smi_off_path: false, arch: None, sudoers: None }
+        Self {
+            engine: None,
+            cards: 2,
+            hook: true,
+            forwarding: true,
+            sshd: String::new(),
+            smi_off_path: false,
+            arch: None,
+            sudoers: None,
+        }
     }
 }
 
@@ -65,14 +74,20 @@ pub struct Server {
 
 /// Whether servers can be simulated here; says why not otherwise.
 pub fn possible() -> bool {
-    let root = fs::read_to_string("/proc/self/status").is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
+    let root = fs::read_to_string("/proc/self/status")
+        .is_ok_and(|status| status.lines().any(|line| line.starts_with("Uid:\t0\t")));
     if !root {
         cannot_start("simulated servers", "not root");
         return false;
     }
     for tool in ["/usr/sbin/sshd", "/usr/bin/unshare", "/usr/bin/ssh-keygen"] {
         if !Path::new(tool).exists() {
-            cannot_start("simulated servers", &format!("{tool} is missing (apt-get install --no-install-recommends openssh-server)"));
+            cannot_start(
+                "simulated servers",
+                &format!(
+                    "{tool} is missing (apt-get install --no-install-recommends openssh-server)"
+                ),
+            );
             return false;
         }
     }
@@ -85,7 +100,10 @@ impl Server {
         if !possible() {
             return None;
         }
-        let dir = tempfile::Builder::new().prefix("loomplane-server-").tempdir().unwrap();
+        let dir = tempfile::Builder::new()
+            .prefix("loomplane-server-")
+            .tempdir()
+            .unwrap();
         // Other accounts pass through.
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -95,20 +113,45 @@ impl Server {
             Key::make(dir.path(), &format!("host_{kind}"), kind, None);
         }
         fs::write(at("authorized_keys"), key.public()).unwrap();
-        fs::write(at("machine-id"), format!("{:032x}\n", u128::from(port) << 64 | u128::from(std::process::id()))).unwrap();
+        fs::write(
+            at("machine-id"),
+            format!(
+                "{:032x}\n",
+                u128::from(port) << 64 | u128::from(std::process::id())
+            ),
+        )
+        .unwrap();
         let smi = Smi::make(dir.path(), options.cards);
         write_accounts(dir.path(), &options);
         write_bin(dir.path(), &options);
         fs::write(at("sshd_config"), sshd_config(dir.path(), port, &options)).unwrap();
         let log = fs::File::create(at("log")).unwrap();
         let shell = Command::new("/usr/bin/unshare")
-            .args(["--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--propagation", "private", "/bin/sh", "-c", &inside(dir.path(), &options)])
+            .args([
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child=KILL",
+                "--mount-proc",
+                "--propagation",
+                "private",
+                "/bin/sh",
+                "-c",
+                &inside(dir.path(), &options),
+            ])
             .stdin(Stdio::piped())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
             .unwrap();
-        let server = Self { dir, port, key, smi, engine: options.engine, shell };
+        let server = Self {
+            dir,
+            port,
+            key,
+            smi,
+            engine: options.engine,
+            shell,
+        };
         server.wait_until_up();
         Some(server)
     }
@@ -116,7 +159,11 @@ impl Server {
     fn wait_until_up(&self) {
         let started = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
-            assert!(started.elapsed() < Duration::from_secs(20), "sshd did not come up:\n{}", self.log());
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "sshd did not come up:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -134,12 +181,18 @@ impl Server {
     /// The public host key of a type (`ed25519`, `ecdsa`, `rsa`).
     pub fn host_key(&self, kind: &str) -> String {
         let line = fs::read_to_string(self.path(&format!("host_{kind}.pub"))).unwrap();
-        line.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+        line.split_whitespace()
+            .take(2)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// Its machine-id.
     pub fn machine_id(&self) -> String {
-        fs::read_to_string(self.path("machine-id")).unwrap().trim().to_owned()
+        fs::read_to_string(self.path("machine-id"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 
     /// Lets another key log in too.
@@ -154,16 +207,31 @@ impl Server {
         let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
         // unshare stays outside; its child is the first inside.
         let shell = self.shell.id().to_string();
-        let inside = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap_or_default();
-        let Some(wanted) = inside.split_whitespace().next().and_then(namespace) else { return Vec::new() };
+        let inside =
+            fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap_or_default();
+        let Some(wanted) = inside.split_whitespace().next().and_then(namespace) else {
+            return Vec::new();
+        };
         let mut found: Vec<String> = fs::read_dir("/proc")
             .unwrap()
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|pid| pid.bytes().all(|c| c.is_ascii_digit()) && namespace(pid).as_ref() == Some(&wanted))
+            .filter(|pid| {
+                pid.bytes().all(|c| c.is_ascii_digit()) && namespace(pid).as_ref() == Some(&wanted)
+            })
             .filter_map(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok())
-            .map(|line| String::from_utf8_lossy(&line).replace('\0', " ").trim().to_owned())
-            .filter(|line| !line.is_empty() && !line.contains("[listener]") && line != "cat" && !line.starts_with("/bin/sh -c mount"))
+            .map(|line| {
+                String::from_utf8_lossy(&line)
+                    .replace('\0', " ")
+                    .trim()
+                    .to_owned()
+            })
+            .filter(|line| {
+                !line.is_empty()
+                    && !line.contains("[listener]")
+                    && line != "cat"
+                    && !line.starts_with("/bin/sh -c mount")
+            })
             .collect();
         found.sort();
         found
@@ -173,18 +241,28 @@ impl Server {
     pub fn assert_no_process_left(&self, wanted: &str) {
         let started = Instant::now();
         loop {
-            let left: Vec<String> = self.processes().into_iter().filter(|line| line.contains(wanted)).collect();
+            let left: Vec<String> = self
+                .processes()
+                .into_iter()
+                .filter(|line| line.contains(wanted))
+                .collect();
             if left.is_empty() {
                 return;
             }
-            assert!(started.elapsed() < Duration::from_secs(10), "still there: {left:#?}");
+            assert!(
+                started.elapsed() < Duration::from_secs(10),
+                "still there: {left:#?}"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
     /// Connections that sshd accepted so far.
     pub fn connections(&self) -> usize {
-        self.log().lines().filter(|line| line.starts_with("Accepted publickey")).count()
+        self.log()
+            .lines()
+            .filter(|line| line.starts_with("Accepted publickey"))
+            .count()
     }
 }
 
@@ -206,7 +284,11 @@ impl Drop for Server {
 
 /// A port that nothing listens on.
 pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
+    TcpListener::bind(("127.0.0.1", 0))
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port()
 }
 
 /// What the first process of the namespace does: mounts, then sshd until the pipe ends.
@@ -229,13 +311,19 @@ fn inside(dir: &Path, options: &Options) -> String {
     if options.sudoers.is_some() {
         script.push_str(&format!(" && mount --bind {dir}/sudoers /etc/sudoers"));
     }
-    script.push_str(&format!(" && {{ /usr/sbin/sshd -D -e -f {dir}/sshd_config & cat >/dev/null; }}"));
+    script.push_str(&format!(
+        " && {{ /usr/sbin/sshd -D -e -f {dir}/sshd_config & cat >/dev/null; }}"
+    ));
     script
 }
 
 fn sshd_config(dir: &Path, port: u16, options: &Options) -> String {
     let shown = dir.display();
-    let path = if options.smi_off_path { "/usr/bin:/bin".to_owned() } else { format!("{shown}/bin:/usr/sbin:/usr/bin:/sbin:/bin") };
+    let path = if options.smi_off_path {
+        "/usr/bin:/bin".to_owned()
+    } else {
+        format!("{shown}/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    };
     let forwarding = if options.forwarding { "yes" } else { "no" };
     // The first value of a keyword counts, so a test's own lines go first.
     format!(
@@ -251,10 +339,25 @@ fn write_accounts(dir: &Path, options: &Options) {
     fs::create_dir_all(dir.join("home")).unwrap();
     let home = dir.join("home").display().to_string();
     fs::write(dir.join("passwd"), format!("root:x:0:0:root:/root:/bin/sh\nsshd:x:105:65534::/run/sshd:/usr/sbin/nologin\nops:x:4242:4242::{home}:/bin/sh\n")).unwrap();
-    fs::write(dir.join("group"), "root:x:0:\nops:x:4242:\ndocker:x:4343:\n").unwrap();
-    fs::write(dir.join("shadow"), "root:*:19000:0:99999:7:::\nops:*:19000:0:99999:7:::\n").unwrap();
+    fs::write(
+        dir.join("group"),
+        "root:x:0:\nops:x:4242:\ndocker:x:4343:\n",
+    )
+    .unwrap();
+    fs::write(
+        dir.join("shadow"),
+        "root:*:19000:0:99999:7:::\nops:*:19000:0:99999:7:::\n",
+    )
+    .unwrap();
     fs::write(dir.join("nothing"), "").unwrap();
-    fs::write(dir.join("sudoers"), format!("root ALL=(ALL) ALL\n{}\n", options.sudoers.unwrap_or_default())).unwrap();
+    fs::write(
+        dir.join("sudoers"),
+        format!(
+            "root ALL=(ALL) ALL\n{}\n",
+            options.sudoers.unwrap_or_default()
+        ),
+    )
+    .unwrap();
     fs::set_permissions(dir.join("sudoers"), fs::Permissions::from_mode(0o440)).unwrap();
     fs::set_permissions(dir.join("shadow"), fs::Permissions::from_mode(0o640)).unwrap();
 }
@@ -264,7 +367,10 @@ fn write_bin(dir: &Path, options: &Options) {
         write_script(&dir.join("bin/nvidia-container-runtime-hook"), "exit 0");
     }
     if let Some(arch) = options.arch {
-        write_script(&dir.join("bin/uname"), &format!("[ \"$1\" = -m ] && echo {arch} && exit 0; exec /usr/bin/uname \"$@\""));
+        write_script(
+            &dir.join("bin/uname"),
+            &format!("[ \"$1\" = -m ] && echo {arch} && exit 0; exec /usr/bin/uname \"$@\""),
+        );
     }
     let local = dir.join("usr-local-bin");
     if options.smi_off_path {

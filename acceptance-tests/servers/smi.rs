@@ -19,7 +19,8 @@ awk -F', ' -v want="$fields" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; n 
 exit "$(cat "$dir/code")"
 "#;
 
-const HEADER: &str = "index, uuid, name, memory.total, mig.mode.current, compute_mode, pci.bus_id, driver_version";
+const HEADER: &str =
+    "index, uuid, name, memory.total, mig.mode.current, compute_mode, pci.bus_id, driver_version";
 
 /// What `nvidia-smi` says on one server.
 pub struct Smi {
@@ -30,11 +31,17 @@ pub struct Smi {
 impl Smi {
     /// With `cards` NVIDIA L4, all well.
     pub(super) fn make(server: &Path, cards: usize) -> Self {
-        let smi = Self { dir: server.join("smi"), pci: server.join("pci") };
+        let smi = Self {
+            dir: server.join("smi"),
+            pci: server.join("pci"),
+        };
         fs::create_dir_all(&smi.dir).unwrap();
         fs::create_dir_all(&smi.pci).unwrap();
         // By its full path: the program may be mounted elsewhere.
-        write_script(&server.join("bin/nvidia-smi"), &format!("dir={}\n{SCRIPT}", smi.dir.display()));
+        write_script(
+            &server.join("bin/nvidia-smi"),
+            &format!("dir={}\n{SCRIPT}", smi.dir.display()),
+        );
         smi.cards(cards);
         smi
     }
@@ -51,7 +58,11 @@ impl Smi {
 
     /// These rows (a line that begins with `!` is printed as it is), and this exit code.
     pub fn rows(&self, rows: &[String], code: i32) {
-        fs::write(self.dir.join("rows"), format!("{HEADER}\n{}\n", rows.join("\n"))).unwrap();
+        fs::write(
+            self.dir.join("rows"),
+            format!("{HEADER}\n{}\n", rows.join("\n")),
+        )
+        .unwrap();
         fs::write(self.dir.join("code"), code.to_string()).unwrap();
     }
 
@@ -100,7 +111,11 @@ impl Smi {
         fs::write(card.join("vendor"), "0x10de\n").unwrap();
         fs::write(card.join("class"), "0x030200\n").unwrap();
         if let Some(driver) = driver {
-            std::os::unix::fs::symlink(format!("../../../bus/pci/drivers/{driver}"), card.join("driver")).unwrap();
+            std::os::unix::fs::symlink(
+                format!("../../../bus/pci/drivers/{driver}"),
+                card.join("driver"),
+            )
+            .unwrap();
         }
     }
 }
@@ -112,5 +127,9 @@ pub fn uuid(index: usize) -> String {
 
 /// Row of a sound NVIDIA L4.
 pub fn row(index: usize) -> String {
-    format!("{index}, {}, NVIDIA L4, 23034, [N/A], Default, 00000000:{:02X}:00.0, 550.54.15", uuid(index), 0x1b + index)
+    format!(
+        "{index}, {}, NVIDIA L4, 23034, [N/A], Default, 00000000:{:02X}:00.0, 550.54.15",
+        uuid(index),
+        0x1b + index
+    )
 }

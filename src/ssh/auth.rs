@@ -20,11 +20,13 @@ const MOST_AGENT_KEYS: usize = 6;
 pub(crate) async fn authenticate<H: Handler>(handle: &mut Handle<H>, login: &Login) -> Result<()> {
     match &login.auth {
         Auth::Key { text, passphrase } => {
-            let key = parse_key(text, passphrase.as_ref()).map_err(|reason| key_error(login, "private_key", reason))?;
+            let key = parse_key(text, passphrase.as_ref())
+                .map_err(|reason| key_error(login, "private_key", reason))?;
             with_key(handle, login, key).await
         }
         Auth::KeyFile { path, passphrase } => {
-            let key = read_key(path, passphrase.as_ref()).map_err(|reason| key_error(login, path, reason))?;
+            let key = read_key(path, passphrase.as_ref())
+                .map_err(|reason| key_error(login, path, reason))?;
             with_key(handle, login, key).await
         }
         Auth::Agent { socket } => with_agent(handle, login, socket.as_deref()).await,
@@ -34,42 +36,57 @@ pub(crate) async fn authenticate<H: Handler>(handle: &mut Handle<H>, login: &Log
 /// Checks that the key can be used, before any packet is sent: a typo in a path costs no connection.
 pub(crate) fn preflight(login: &Login) -> Result<()> {
     match &login.auth {
-        Auth::Key { text, passphrase } => {
-            parse_key(text, passphrase.as_ref()).map(drop).map_err(|reason| key_error(login, "private_key", reason))
-        }
-        Auth::KeyFile { path, passphrase } => {
-            read_key(path, passphrase.as_ref()).map(drop).map_err(|reason| key_error(login, path, reason))
-        }
+        Auth::Key { text, passphrase } => parse_key(text, passphrase.as_ref())
+            .map(drop)
+            .map_err(|reason| key_error(login, "private_key", reason)),
+        Auth::KeyFile { path, passphrase } => read_key(path, passphrase.as_ref())
+            .map(drop)
+            .map_err(|reason| key_error(login, path, reason)),
         Auth::Agent { .. } => Ok(()),
     }
 }
 
 fn key_error(login: &Login, origin: &str, reason: String) -> SshError {
-    SshError::PrivateKey { address: login.address(), origin: origin.to_owned(), reason }
+    SshError::PrivateKey {
+        address: login.address(),
+        origin: origin.to_owned(),
+        reason,
+    }
 }
 
 fn read_key(path: &str, passphrase: Option<&SecretString>) -> Result<PrivateKey, String> {
     let path = expand_home(path, std::env::home_dir().as_deref());
     let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file where Terraform runs".to_owned(),
-        std::io::ErrorKind::InvalidData => "the file is not text, so it is no private key".to_owned(),
+        std::io::ErrorKind::InvalidData => {
+            "the file is not text, so it is no private key".to_owned()
+        }
         _ => error.to_string(),
     })?;
     parse_key(&SecretString::from(text), passphrase)
 }
 
 /// Parses OpenSSH, PKCS#1, PKCS#8 and PuTTY keys.
-pub(crate) fn parse_key(text: &SecretString, passphrase: Option<&SecretString>) -> Result<PrivateKey, String> {
+pub(crate) fn parse_key(
+    text: &SecretString,
+    passphrase: Option<&SecretString>,
+) -> Result<PrivateKey, String> {
     let text = text.expose_secret();
     if text.trim().is_empty() {
         return Err("it is empty".to_owned());
     }
-    if PUBLIC_KEY_STARTS.iter().any(|start| text.trim_start().starts_with(start)) {
+    if PUBLIC_KEY_STARTS
+        .iter()
+        .any(|start| text.trim_start().starts_with(start))
+    {
         return Err("it is a public key; the private one is in the file without .pub".to_owned());
     }
     let encrypted = is_encrypted(text);
     if encrypted && passphrase.is_none() {
-        return Err("it is encrypted: set passphrase, or load it into an ssh-agent and set agent = true".to_owned());
+        return Err(
+            "it is encrypted: set passphrase, or load it into an ssh-agent and set agent = true"
+                .to_owned(),
+        );
     }
     russh::keys::decode_secret_key(text, passphrase.map(|phrase| phrase.expose_secret())).map_err(|error| match error {
         russh::keys::Error::KeyIsEncrypted => {
@@ -101,15 +118,26 @@ fn is_encrypted(text: &str) -> bool {
         .take_while(|line| !line.starts_with("-----END"))
         .collect();
     // "openssh-key-v1\0", then the cipher's name with its length: `none` unless encrypted.
-    let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(body) else { return false };
-    bytes.strip_prefix(b"openssh-key-v1\0\0\0\0").is_some_and(|rest| !rest.is_empty() && !rest.starts_with(b"\x04none"))
+    let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(body) else {
+        return false;
+    };
+    bytes
+        .strip_prefix(b"openssh-key-v1\0\0\0\0")
+        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(b"\x04none"))
 }
 
-async fn with_key<H: Handler>(handle: &mut Handle<H>, login: &Login, key: PrivateKey) -> Result<()> {
+async fn with_key<H: Handler>(
+    handle: &mut Handle<H>,
+    login: &Login,
+    key: PrivateKey,
+) -> Result<()> {
     let shown = format!("key {} {}", key.algorithm(), fingerprint(key.public_key()));
     let hash = rsa_hash(handle, key.algorithm().is_rsa()).await;
     let result = handle
-        .authenticate_publickey(login.user.clone(), PrivateKeyWithHashAlg::new(Arc::new(key), hash))
+        .authenticate_publickey(
+            login.user.clone(),
+            PrivateKeyWithHashAlg::new(Arc::new(key), hash),
+        )
         .await
         .map_err(|source| lost(login, source))?;
     finish(login, shown, result)
@@ -126,15 +154,28 @@ async fn rsa_hash<H: Handler>(handle: &Handle<H>, rsa: bool) -> Option<HashAlg> 
     }
 }
 
-async fn with_agent<H: Handler>(handle: &mut Handle<H>, login: &Login, socket: Option<&Path>) -> Result<()> {
-    let agent_error = |reason: String| SshError::Agent { address: login.address(), reason };
+async fn with_agent<H: Handler>(
+    handle: &mut Handle<H>,
+    login: &Login,
+    socket: Option<&Path>,
+) -> Result<()> {
+    let agent_error = |reason: String| SshError::Agent {
+        address: login.address(),
+        reason,
+    };
     let Some(socket) = socket else {
         return Err(agent_error("SSH_AUTH_SOCK is not set where Terraform runs. Start an ssh-agent and load a key (ssh-add), or set private_key_path".to_owned()));
     };
-    let mut agent = AgentClient::connect_uds(socket)
+    let mut agent = AgentClient::connect_uds(socket).await.map_err(|error| {
+        agent_error(format!(
+            "{} does not answer ({error}). Start an ssh-agent, or set private_key_path",
+            socket.display()
+        ))
+    })?;
+    let identities = agent
+        .request_identities()
         .await
-        .map_err(|error| agent_error(format!("{} does not answer ({error}). Start an ssh-agent, or set private_key_path", socket.display())))?;
-    let identities = agent.request_identities().await.map_err(|error| agent_error(format!("it does not list its keys: {error}")))?;
+        .map_err(|error| agent_error(format!("it does not list its keys: {error}")))?;
     let keys: Vec<_> = identities
         .into_iter()
         .filter_map(|identity| match identity {
@@ -143,7 +184,9 @@ async fn with_agent<H: Handler>(handle: &mut Handle<H>, login: &Login, socket: O
         })
         .collect();
     if keys.is_empty() {
-        return Err(agent_error("it holds no key. Load one: ssh-add ~/.ssh/id_ed25519".to_owned()));
+        return Err(agent_error(
+            "it holds no key. Load one: ssh-add ~/.ssh/id_ed25519".to_owned(),
+        ));
     }
     let mut offered = Vec::new();
     let mut methods = String::new();
@@ -151,9 +194,14 @@ async fn with_agent<H: Handler>(handle: &mut Handle<H>, login: &Login, socket: O
     for key in keys.iter().take(MOST_AGENT_KEYS) {
         let shown = format!("{} {}", key.algorithm(), fingerprint(key));
         let hash = rsa_hash(handle, key.algorithm().is_rsa()).await;
-        match handle.authenticate_publickey_with(login.user.clone(), key.clone(), hash, &mut agent).await {
+        match handle
+            .authenticate_publickey_with(login.user.clone(), key.clone(), hash, &mut agent)
+            .await
+        {
             Ok(AuthResult::Success) => return Ok(()),
-            Ok(AuthResult::Failure { remaining_methods, .. }) => {
+            Ok(AuthResult::Failure {
+                remaining_methods, ..
+            }) => {
                 methods = method_names(&remaining_methods);
                 offered.push(shown);
             }
@@ -164,32 +212,63 @@ async fn with_agent<H: Handler>(handle: &mut Handle<H>, login: &Login, socket: O
         }
     }
     if offered.is_empty() && !declined.is_empty() {
-        return Err(agent_error(format!("it declined to sign with {}", declined.join(", "))));
+        return Err(agent_error(format!(
+            "it declined to sign with {}",
+            declined.join(", ")
+        )));
     }
     let extra = keys.len().saturating_sub(MOST_AGENT_KEYS);
-    let rest = if extra > 0 { format!(" (and {extra} more not tried: name the right one with private_key_path)") } else { String::new() };
-    Err(SshError::LoginRefused { address: login.address(), offered: format!("agent keys {}{rest}", offered.join(", ")), methods })
+    let rest = if extra > 0 {
+        format!(" (and {extra} more not tried: name the right one with private_key_path)")
+    } else {
+        String::new()
+    };
+    Err(SshError::LoginRefused {
+        address: login.address(),
+        offered: format!("agent keys {}{rest}", offered.join(", ")),
+        methods,
+    })
 }
 
 fn finish(login: &Login, offered: String, result: AuthResult) -> Result<()> {
     match result {
         AuthResult::Success => Ok(()),
-        AuthResult::Failure { partial_success: true, remaining_methods } => Err(SshError::LoginRefused {
+        AuthResult::Failure {
+            partial_success: true,
+            remaining_methods,
+        } => Err(SshError::LoginRefused {
             address: login.address(),
-            offered: format!("{offered} alone (a second factor is wanted, which an unattended run can't give)"),
+            offered: format!(
+                "{offered} alone (a second factor is wanted, which an unattended run can't give)"
+            ),
             methods: method_names(&remaining_methods),
         }),
-        AuthResult::Failure { remaining_methods, .. } => {
-            Err(SshError::LoginRefused { address: login.address(), offered, methods: method_names(&remaining_methods) })
-        }
+        AuthResult::Failure {
+            remaining_methods, ..
+        } => Err(SshError::LoginRefused {
+            address: login.address(),
+            offered,
+            methods: method_names(&remaining_methods),
+        }),
     }
 }
 
 fn method_names(methods: &russh::MethodSet) -> String {
-    let names: Vec<String> = methods.iter().map(|method| <&str>::from(method).to_owned()).collect();
-    if names.is_empty() { "nothing more from us (it closed the connection)".to_owned() } else { names.join(", ") }
+    let names: Vec<String> = methods
+        .iter()
+        .map(|method| <&str>::from(method).to_owned())
+        .collect();
+    if names.is_empty() {
+        "nothing more from us (it closed the connection)".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn lost(login: &Login, source: russh::Error) -> SshError {
-    SshError::Handshake { address: login.address(), reason: "the connection ended during login".to_owned(), source: Some(Box::new(source)) }
+    SshError::Handshake {
+        address: login.address(),
+        reason: "the connection ended during login".to_owned(),
+        source: Some(Box::new(source)),
+    }
 }

@@ -29,7 +29,8 @@ const PROBE: &str = concat!(
 );
 
 /// Which container each process of `$@` runs in: its cgroup holds the container's id.
-const CGROUPS: &str = r#"for p; do echo "$p $(tr '\n' ' ' 2>/dev/null <"/proc/$p/cgroup")"; done; exit 0"#;
+const CGROUPS: &str =
+    r#"for p; do echo "$p $(tr '\n' ' ' 2>/dev/null <"/proc/$p/cgroup")"; done; exit 0"#;
 
 /// What a check found.
 #[derive(Debug, Clone)]
@@ -72,14 +73,19 @@ struct Probe {
 fn parse_probe(output: &str) -> Probe {
     let mut probe = Probe::default();
     for line in output.lines() {
-        let Some((key, value)) = line.split_once('=') else { continue };
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
         let value = value.trim();
         match key {
             "arch" => probe.arch = value.to_owned(),
             "machine_id" if !value.is_empty() => probe.machine_id = Some(value.to_owned()),
             "pci" => {
                 let (address, driver) = value.split_once(' ').unwrap_or((value, ""));
-                probe.pci.push(PciCard { address: address.to_owned(), driver: (!driver.is_empty()).then(|| driver.to_owned()) });
+                probe.pci.push(PciCard {
+                    address: address.to_owned(),
+                    driver: (!driver.is_empty()).then(|| driver.to_owned()),
+                });
             }
             "minor" => {
                 if let Some((minor, uuid)) = value.split_once(char::is_whitespace)
@@ -107,36 +113,51 @@ pub(crate) async fn run(
 ) -> Result<Report> {
     let docker = async {
         match engine.await {
-            Ok(engine) => {
-                let info = engine.info(scope).await?;
-                let containers = engine.containers(scope).await?;
-                Ok(Ok((engine, info, containers)))
-            }
-            Err(error) => match docker_problem(&error) {
-                Some(problem) => Ok(Err(problem)),
-                None => Err(error),
+            Ok(engine) => match tokio::try_join!(engine.info(scope), engine.containers(scope)) {
+                Ok((info, containers)) => Ok(Ok((engine, info, containers))),
+                Err(error) => docker_problem(&error).map(Err).ok_or(error),
             },
+            Err(error) => docker_problem(&error).map(Err).ok_or(error),
         }
     };
     let probe = async {
-        let output = Command::script("looking at the machine", config.limits.command, PROBE, &[]).run(connection, scope).await?;
+        let output = Command::script("looking at the machine", config.limits.command, PROBE, &[])
+            .run(connection, scope)
+            .await?;
         if output.stdout.is_empty() {
-            return Err(SshError::Command { server: config.name.clone(), what: "looking at the machine".to_owned(), outcome: output.outcome() });
+            return Err(SshError::Command {
+                server: config.name.clone(),
+                what: "looking at the machine".to_owned(),
+                outcome: output.outcome(),
+            });
         }
         Ok(parse_probe(&output.stdout))
     };
-    let (probe, docker, smi) = tokio::join!(probe, docker, ask_nvidia_smi(connection, config, scope));
+    let (probe, docker, smi) =
+        tokio::join!(probe, docker, ask_nvidia_smi(connection, config, scope));
     let (probe, docker, mut smi) = (probe?, docker?, smi?);
 
     let mut default_runtime = DefaultRuntime::Plain;
     let (gpus, occupants, version, route) = match &docker {
         Err(problem) => (without_docker(problem), Vec::new(), None, None),
         Ok((engine, info, containers)) => {
-            if info.default_runtime.as_deref().is_some_and(|name| name.contains("nvidia")) {
+            if info
+                .default_runtime
+                .as_deref()
+                .is_some_and(|name| name.contains("nvidia"))
+            {
                 default_runtime = DefaultRuntime::Nvidia;
             }
-            let occupants: Vec<Occupant> = containers.iter().map(|container| occupant(container, default_runtime, &probe.minors)).collect();
-            (docker_gpus(info, probe.hook), occupants, engine.version.version.clone(), Some(engine.route))
+            let occupants: Vec<Occupant> = containers
+                .iter()
+                .map(|container| occupant(container, default_runtime, &probe.minors))
+                .collect();
+            (
+                docker_gpus(info, probe.hook),
+                occupants,
+                engine.version.version.clone(),
+                Some(engine.route),
+            )
         }
     };
     if let NvidiaSmi::Answered { cards, .. } = &mut smi {
@@ -151,9 +172,17 @@ pub(crate) async fn run(
             }
         }
     }
-    let facts = ServerFacts { arch: probe.arch, pci: probe.pci, nvidia_smi: smi, docker: gpus };
+    let facts = ServerFacts {
+        arch: probe.arch,
+        pci: probe.pci,
+        nvidia_smi: smi,
+        docker: gpus,
+    };
     let check = server::check(&facts);
-    let containers: Vec<_> = occupants.iter().map(|occupant| occupant.container.clone()).collect();
+    let containers: Vec<_> = occupants
+        .iter()
+        .map(|occupant| occupant.container.clone())
+        .collect();
     Ok(Report {
         ledger: Ledger::new(&check.cards, &containers),
         check,
@@ -168,17 +197,34 @@ pub(crate) async fn run(
 }
 
 /// The machine's id alone, where no check is needed.
-pub(crate) async fn machine_id(connection: &Arc<Connection>, config: &ServerConfig, scope: &Scope) -> Result<Option<String>> {
-    let output = Command::script("reading the machine's id", config.limits.command, PROBE, &[]).run(connection, scope).await?;
+pub(crate) async fn machine_id(
+    connection: &Arc<Connection>,
+    config: &ServerConfig,
+    scope: &Scope,
+) -> Result<Option<String>> {
+    let output = Command::script(
+        "reading the machine's id",
+        config.limits.command,
+        PROBE,
+        &[],
+    )
+    .run(connection, scope)
+    .await?;
     Ok(parse_probe(&output.stdout).machine_id)
 }
 
 /// Runs `nvidia-smi`; when the driver does not know a field, again without it.
-async fn ask_nvidia_smi(connection: &Arc<Connection>, config: &ServerConfig, scope: &Scope) -> Result<NvidiaSmi> {
+async fn ask_nvidia_smi(
+    connection: &Arc<Connection>,
+    config: &ServerConfig,
+    scope: &Scope,
+) -> Result<NvidiaSmi> {
     let mut fields = nvidia_smi::FIELDS.to_vec();
     loop {
         let words = std::iter::once("nvidia-smi".to_owned()).chain(nvidia_smi::query(&fields));
-        let output = Command::new("nvidia-smi", config.limits.nvidia_smi, words).run(connection, scope).await?;
+        let output = Command::new("nvidia-smi", config.limits.nvidia_smi, words)
+            .run(connection, scope)
+            .await?;
         if output.timed_out {
             let seconds = config.limits.nvidia_smi.as_secs_f32();
             return Ok(NvidiaSmi::Failed {
@@ -188,11 +234,18 @@ async fn ask_nvidia_smi(connection: &Arc<Connection>, config: &ServerConfig, sco
         }
         let said = format!("{}\n{}", output.stdout, output.stderr);
         if let Some(fewer) = nvidia_smi::fewer(&said, &fields) {
-            tracing::debug!(server = config.name, ?fewer, "this nvidia-smi lacks a field");
+            tracing::debug!(
+                server = config.name,
+                ?fewer,
+                "this nvidia-smi lacks a field"
+            );
             fields = fewer;
             continue;
         }
-        let code = output.status.and_then(|status| i32::try_from(status).ok()).unwrap_or(-1);
+        let code = output
+            .status
+            .and_then(|status| i32::try_from(status).ok())
+            .unwrap_or(-1);
         return Ok(nvidia_smi::parse(&said, code, &fields));
     }
 }
@@ -204,26 +257,54 @@ async fn outside_processes(
     inside: &BTreeSet<&str>,
     scope: &Scope,
 ) -> Result<Vec<(String, u32)>> {
-    let words = ["nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader"];
-    let output = Command::new("nvidia-smi", config.limits.nvidia_smi, words).run(connection, scope).await?;
+    let words = [
+        "nvidia-smi",
+        "--query-compute-apps=gpu_uuid,pid",
+        "--format=csv,noheader",
+    ];
+    let output = Command::new("nvidia-smi", config.limits.nvidia_smi, words)
+        .run(connection, scope)
+        .await?;
     let processes = nvidia_smi::parse_processes(&output.stdout);
     if processes.is_empty() {
         return Ok(Vec::new());
     }
     let pids: Vec<String> = processes.values().flatten().map(u32::to_string).collect();
     let arguments: Vec<&str> = pids.iter().map(String::as_str).collect();
-    let output = Command::script("reading what processes run in", config.limits.command, CGROUPS, &arguments).run(connection, scope).await?;
+    let output = Command::script(
+        "reading what processes run in",
+        config.limits.command,
+        CGROUPS,
+        &arguments,
+    )
+    .run(connection, scope)
+    .await?;
     let contained = |pid: u32| {
         let start = format!("{pid} ");
-        output.stdout.lines().filter_map(|line| line.strip_prefix(&start)).any(|cgroup| inside.iter().any(|id| cgroup.contains(id)))
+        output
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix(&start))
+            .any(|cgroup| inside.iter().any(|id| cgroup.contains(id)))
     };
-    let outside = |pids: &[u32]| u32::try_from(pids.iter().filter(|pid| !contained(**pid)).count()).unwrap_or(u32::MAX);
-    Ok(processes.iter().map(|(uuid, pids)| (uuid.clone(), outside(pids))).collect())
+    let outside = |pids: &[u32]| {
+        u32::try_from(pids.iter().filter(|pid| !contained(**pid)).count()).unwrap_or(u32::MAX)
+    };
+    Ok(processes
+        .iter()
+        .map(|(uuid, pids)| (uuid.clone(), outside(pids)))
+        .collect())
 }
 
+/// A finding about Docker in an error; none when the server itself could not be asked.
 fn docker_problem(error: &SshError) -> Option<DockerProblem> {
     match error {
         SshError::Docker { problem, .. } => Some(problem.clone()),
+        SshError::Engine {
+            operation, message, ..
+        } => Some(DockerProblem::Faulty {
+            said: format!("it could not {operation}: {message}"),
+        }),
         SshError::Shared(shared) => docker_problem(shared),
         _ => None,
     }
@@ -232,15 +313,26 @@ fn docker_problem(error: &SshError) -> Option<DockerProblem> {
 fn without_docker(problem: &DockerProblem) -> DockerGpus {
     let message = problem.to_string();
     match problem {
-        DockerProblem::NotPermitted { .. } | DockerProblem::SudoRefused { .. } => DockerGpus::Denied { message },
+        DockerProblem::NotPermitted { .. } | DockerProblem::SudoRefused { .. } => {
+            DockerGpus::Denied { message }
+        }
         _ => DockerGpus::NoEngine { message },
     }
 }
 
 /// What Docker can be told to have: its runtimes, CDI devices, or the hook that its own driver runs. Whether that works is seen when a container starts.
 fn docker_gpus(info: &bollard::models::SystemInfo, hook: bool) -> DockerGpus {
-    let runtime = info.runtimes.iter().flatten().any(|(name, _)| name.contains("nvidia"));
-    let cdi = info.discovered_devices.iter().flatten().any(|device| device.id.as_deref().is_some_and(|id| id.starts_with("nvidia.com/gpu")));
+    let runtime = info
+        .runtimes
+        .iter()
+        .flatten()
+        .any(|(name, _)| name.contains("nvidia"));
+    let cdi = info.discovered_devices.iter().flatten().any(|device| {
+        device
+            .id
+            .as_deref()
+            .is_some_and(|id| id.starts_with("nvidia.com/gpu"))
+    });
     if runtime || cdi || hook {
         return DockerGpus::Reachable;
     }
@@ -256,27 +348,57 @@ mod tests {
         let probe = parse_probe(
             "arch=aarch64\nmachine_id=0123abcd\npci=0000:1b:00.0 nvidia\npci=0000:2b:00.0 \nminor= \t 3  GPU-c\nhook=yes\nnoise\n",
         );
-        assert_eq!((probe.arch.as_str(), probe.machine_id.as_deref(), probe.hook), ("aarch64", Some("0123abcd"), true));
-        assert_eq!(probe.pci.iter().map(|card| card.driver.as_deref()).collect::<Vec<_>>(), [Some("nvidia"), None]);
+        assert_eq!(
+            (probe.arch.as_str(), probe.machine_id.as_deref(), probe.hook),
+            ("aarch64", Some("0123abcd"), true)
+        );
+        assert_eq!(
+            probe
+                .pci
+                .iter()
+                .map(|card| card.driver.as_deref())
+                .collect::<Vec<_>>(),
+            [Some("nvidia"), None]
+        );
         assert_eq!(probe.minors.get(&3).map(String::as_str), Some("GPU-c"));
     }
 
     #[test]
     fn the_probe_runs_in_a_plain_shell() {
-        let output = std::process::Command::new("/bin/sh").args(["-c", PROBE, "loomplane"]).output().unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", PROBE, "loomplane"])
+            .output()
+            .unwrap();
         let probe = parse_probe(&String::from_utf8_lossy(&output.stdout));
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(!probe.arch.is_empty());
     }
 
     #[test]
     fn s2_docker_without_any_way_to_gpus_lacks_the_toolkit() {
-        let info = |json: serde_json::Value| serde_json::from_value::<bollard::models::SystemInfo>(json).unwrap();
+        let info = |json: serde_json::Value| {
+            serde_json::from_value::<bollard::models::SystemInfo>(json).unwrap()
+        };
         let plain = info(serde_json::json!({"Runtimes": {"runc": {}}}));
-        assert!(matches!(docker_gpus(&plain, false), DockerGpus::NotReachable { .. }));
+        assert!(matches!(
+            docker_gpus(&plain, false),
+            DockerGpus::NotReachable { .. }
+        ));
         assert_eq!(docker_gpus(&plain, true), DockerGpus::Reachable);
-        assert_eq!(docker_gpus(&info(serde_json::json!({"Runtimes": {"nvidia": {}}})), false), DockerGpus::Reachable);
-        let cdi = info(serde_json::json!({"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}));
+        assert_eq!(
+            docker_gpus(
+                &info(serde_json::json!({"Runtimes": {"nvidia": {}}})),
+                false
+            ),
+            DockerGpus::Reachable
+        );
+        let cdi = info(
+            serde_json::json!({"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}),
+        );
         assert_eq!(docker_gpus(&cdi, false), DockerGpus::Reachable);
     }
 }

@@ -38,7 +38,9 @@ pub(crate) struct Connection {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
     }
 }
 
@@ -87,25 +89,48 @@ impl Connection {
             .await
     }
 
-    async fn attempt(config: &ServerConfig, target: &Endpoint, jump: Option<&Endpoint>, keepalive: Duration) -> Result<Self, Attempt> {
+    async fn attempt(
+        config: &ServerConfig,
+        target: &Endpoint,
+        jump: Option<&Endpoint>,
+        keepalive: Duration,
+    ) -> Result<Self, Attempt> {
         let (stream, outer): (Box<dyn Transport>, _) = match jump {
             None => (Box::new(target.dial().await?), None),
             Some(jump) => {
                 let outer = jump.enter(Box::new(jump.dial().await?), keepalive).await?;
                 let login = &target.login;
                 let channel = outer
-                    .channel_open_direct_tcpip(login.host.clone(), u32::from(login.port), "127.0.0.1", 0)
+                    .channel_open_direct_tcpip(
+                        login.host.clone(),
+                        u32::from(login.port),
+                        "127.0.0.1",
+                        0,
+                    )
                     .await
                     .map_err(|error| SshError::Unreachable {
                         address: login.address(),
-                        reason: format!("the jump host {} could not open it ({})", jump.login.address(), open_failure(&error)),
+                        reason: format!(
+                            "the jump host {} could not open it ({})",
+                            jump.login.address(),
+                            open_failure(&error)
+                        ),
                     })?;
                 (Box::new(channel.into_stream()), Some(outer))
             }
         };
         let handle = target.enter(stream, keepalive).await?;
-        tracing::debug!(server = config.name, address = config.login.address(), "SSH connection open");
-        Ok(Self { server: config.name.clone(), handle, _jump: outer, sessions: Arc::new(Semaphore::new(SESSIONS)) })
+        tracing::debug!(
+            server = config.name,
+            address = config.login.address(),
+            "SSH connection open"
+        );
+        Ok(Self {
+            server: config.name.clone(),
+            handle,
+            _jump: outer,
+            sessions: Arc::new(Semaphore::new(SESSIONS)),
+        })
     }
 
     /// Whether the connection has ended.
@@ -115,7 +140,12 @@ impl Connection {
 
     /// A channel for a command. Waits while all of ours are in use or the server has no room.
     pub(crate) async fn session(&self, what: &str) -> Result<Session> {
-        let permit = self.sessions.clone().acquire_owned().await.map_err(|_| self.lost(what, None))?;
+        let permit = self
+            .sessions
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| self.lost(what, None))?;
         let channel = self.session_beyond_limit(what).await?;
         Ok(Session { channel, permit })
     }
@@ -126,14 +156,21 @@ impl Connection {
         loop {
             match self.handle.channel_open_session().await {
                 Ok(channel) => return Ok(channel),
-                Err(error @ russh::Error::ChannelOpenFailure(_)) if started.elapsed() > SESSION_PATIENCE => {
+                Err(error @ russh::Error::ChannelOpenFailure(_))
+                    if started.elapsed() > SESSION_PATIENCE =>
+                {
                     return Err(SshError::Command {
                         server: self.server.clone(),
                         what: what.to_owned(),
-                        outcome: format!("the server opens no further session ({}); raise MaxSessions in its sshd_config", open_failure(&error)),
+                        outcome: format!(
+                            "the server opens no further session ({}); raise MaxSessions in its sshd_config",
+                            open_failure(&error)
+                        ),
                     });
                 }
-                Err(russh::Error::ChannelOpenFailure(_)) => tokio::time::sleep(Duration::from_millis(300)).await,
+                Err(russh::Error::ChannelOpenFailure(_)) => {
+                    tokio::time::sleep(Duration::from_millis(300)).await
+                }
                 Err(source) => return Err(self.lost(what, Some(source))),
             }
         }
@@ -151,11 +188,18 @@ impl Connection {
     /// Ends the connection in the protocol's words; the server ends our sessions.
     pub(crate) async fn close(&self) {
         // Best effort: a connection that is already gone needs no goodbye.
-        let _ = self.handle.disconnect(russh::Disconnect::ByApplication, "done", "en").await;
+        let _ = self
+            .handle
+            .disconnect(russh::Disconnect::ByApplication, "done", "en")
+            .await;
     }
 
     pub(crate) fn lost(&self, what: &str, source: Option<russh::Error>) -> SshError {
-        SshError::ConnectionLost { server: self.server.clone(), what: what.to_owned(), source: source.map(Box::new) }
+        SshError::ConnectionLost {
+            server: self.server.clone(),
+            what: what.to_owned(),
+            source: source.map(Box::new),
+        }
     }
 }
 
@@ -184,17 +228,33 @@ struct Endpoint {
 impl Endpoint {
     fn load(login: &Login) -> Result<Self> {
         if matches!(login.host_key, HostKeyPolicy::None) {
-            return Err(SshError::NoHostKeyPolicy { address: login.address() });
+            return Err(SshError::NoHostKeyPolicy {
+                address: login.address(),
+            });
         }
-        let trusted = Trusted::load(&login.host_key, &login.host, login.port, std::env::home_dir().as_deref())
-            .map_err(|reason| SshError::HostKeyConfig { address: login.address(), reason })?;
-        Ok(Self { login: login.clone(), trusted: Arc::new(trusted) })
+        let trusted = Trusted::load(
+            &login.host_key,
+            &login.host,
+            login.port,
+            std::env::home_dir().as_deref(),
+        )
+        .map_err(|reason| SshError::HostKeyConfig {
+            address: login.address(),
+            reason,
+        })?;
+        Ok(Self {
+            login: login.clone(),
+            trusted: Arc::new(trusted),
+        })
     }
 
     async fn dial(&self) -> Result<TcpStream> {
         let stream = TcpStream::connect((self.login.host.as_str(), self.login.port))
             .await
-            .map_err(|error| SshError::Unreachable { address: self.login.address(), reason: error.to_string() })?;
+            .map_err(|error| SshError::Unreachable {
+                address: self.login.address(),
+                reason: error.to_string(),
+            })?;
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "TCP_NODELAY not set");
         }
@@ -202,16 +262,27 @@ impl Endpoint {
     }
 
     /// Key exchange, host key, login.
-    async fn enter(&self, stream: Box<dyn Transport>, keepalive: Duration) -> Result<Handle<Client>, Attempt> {
+    async fn enter(
+        &self,
+        stream: Box<dyn Transport>,
+        keepalive: Duration,
+    ) -> Result<Handle<Client>, Attempt> {
         let config = client::Config {
-            preferred: Preferred { key: self.trusted.algorithms().into(), ..Preferred::default() },
+            preferred: Preferred {
+                key: self.trusted.algorithms().into(),
+                ..Preferred::default()
+            },
             keepalive_interval: Some(keepalive),
             keepalive_max: 3,
             nodelay: true,
             ..client::Config::default()
         };
         let refusal = Arc::new(OnceLock::new());
-        let client = Client { address: self.login.address(), trusted: self.trusted.clone(), refusal: refusal.clone() };
+        let client = Client {
+            address: self.login.address(),
+            trusted: self.trusted.clone(),
+            refusal: refusal.clone(),
+        };
         let mut handle = match client::connect_stream(Arc::new(config), stream, client).await {
             Ok(handle) => handle,
             Err(error) => return Err(self.explain(error, refusal.get())),
@@ -226,27 +297,45 @@ impl Endpoint {
             return Attempt::Final(refusal.error(address));
         }
         match error {
-            russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, theirs, .. } => {
-                Attempt::Final(SshError::HostKeyType { address, expected: self.trusted.types(), offered: theirs.join(", ") })
-            }
-            russh::Error::Disconnect | russh::Error::HUP | russh::Error::IO(_) => Attempt::Again(SshError::Handshake {
+            russh::Error::NoCommonAlgo {
+                kind: russh::AlgorithmKind::Key,
+                theirs,
+                ..
+            } => Attempt::Final(SshError::HostKeyType {
                 address,
-                reason: "it closed the connection before the handshake".to_owned(),
-                source: Some(Box::new(error)),
+                expected: self.trusted.types(),
+                offered: theirs.join(", "),
             }),
-            russh::Error::Version => {
-                Attempt::Final(SshError::Handshake { address, reason: "what answers there is not an SSH server".to_owned(), source: None })
+            russh::Error::Disconnect | russh::Error::HUP | russh::Error::IO(_) => {
+                Attempt::Again(SshError::Handshake {
+                    address,
+                    reason: "it closed the connection before the handshake".to_owned(),
+                    source: Some(Box::new(error)),
+                })
             }
-            error => Attempt::Final(SshError::Handshake { address, reason: error.to_string(), source: Some(Box::new(error)) }),
+            russh::Error::Version => Attempt::Final(SshError::Handshake {
+                address,
+                reason: "what answers there is not an SSH server".to_owned(),
+                source: None,
+            }),
+            error => Attempt::Final(SshError::Handshake {
+                address,
+                reason: error.to_string(),
+                source: None,
+            }),
         }
     }
 }
 
 fn open_failure(error: &russh::Error) -> &'static str {
     match error {
-        russh::Error::ChannelOpenFailure(ChannelOpenFailure::AdministrativelyProhibited) => "forbidden by its configuration",
+        russh::Error::ChannelOpenFailure(ChannelOpenFailure::AdministrativelyProhibited) => {
+            "forbidden by its configuration"
+        }
         russh::Error::ChannelOpenFailure(ChannelOpenFailure::ConnectFailed) => "connection failed",
-        russh::Error::ChannelOpenFailure(ChannelOpenFailure::ResourceShortage) => "no resources left",
+        russh::Error::ChannelOpenFailure(ChannelOpenFailure::ResourceShortage) => {
+            "no resources left"
+        }
         russh::Error::ChannelOpenFailure(ChannelOpenFailure::UnknownChannelType) => "not supported",
         _ => "the connection ended",
     }
@@ -270,10 +359,28 @@ impl Refusal {
     fn error(&self, address: String) -> SshError {
         let (shown, fingerprint) = (self.shown.clone(), self.fingerprint.clone());
         match &self.verdict {
-            Verdict::Changed(expected) => SshError::ChangedHostKey { address, expected: expected.clone(), shown, fingerprint },
-            Verdict::Revoked(place) => SshError::RevokedHostKey { address, fingerprint, place: place.clone() },
-            Verdict::Unknown(searched) => SshError::UnknownHostKey { address, shown, fingerprint, searched: searched.clone() },
-            Verdict::Trusted => SshError::Handshake { address, reason: "the key exchange failed".to_owned(), source: None },
+            Verdict::Changed(expected) => SshError::ChangedHostKey {
+                address,
+                expected: expected.clone(),
+                shown,
+                fingerprint,
+            },
+            Verdict::Revoked(place) => SshError::RevokedHostKey {
+                address,
+                fingerprint,
+                place: place.clone(),
+            },
+            Verdict::Unknown(searched) => SshError::UnknownHostKey {
+                address,
+                shown,
+                fingerprint,
+                searched: searched.clone(),
+            },
+            Verdict::Trusted => SshError::Handshake {
+                address,
+                reason: "the key exchange failed".to_owned(),
+                source: None,
+            },
         }
     }
 }
@@ -281,15 +388,26 @@ impl Refusal {
 impl client::Handler for Client {
     type Error = russh::Error;
 
-    async fn check_server_key(&mut self, shown: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
+    async fn check_server_key(
+        &mut self,
+        shown: &PublicKeyOrCertificate,
+    ) -> Result<bool, Self::Error> {
         // Certificates are never asked for, so a server that shows one is judged by the key in it.
         let key = shown.public_key();
         let verdict = self.trusted.verdict(&key);
         if verdict == Verdict::Trusted {
             return Ok(true);
         }
-        let refusal = Refusal { verdict, shown: key.to_openssh().unwrap_or_default(), fingerprint: fingerprint(&key) };
-        tracing::warn!(address = self.address, fingerprint = refusal.fingerprint, "host key refused");
+        let refusal = Refusal {
+            verdict,
+            shown: key.to_openssh().unwrap_or_default(),
+            fingerprint: fingerprint(&key),
+        };
+        tracing::warn!(
+            address = self.address,
+            fingerprint = refusal.fingerprint,
+            "host key refused"
+        );
         // Only the first refusal counts, and there is only one key exchange before it.
         let _ = self.refusal.set(refusal);
         Ok(false)
@@ -301,7 +419,9 @@ impl client::Handler for Client {
         reply: client::ChannelOpenHandle,
         _session: &mut client::Session,
     ) -> Result<(), Self::Error> {
-        reply.reject(ChannelOpenFailure::AdministrativelyProhibited).await;
+        reply
+            .reject(ChannelOpenFailure::AdministrativelyProhibited)
+            .await;
         Ok(())
     }
 
@@ -311,7 +431,9 @@ impl client::Handler for Client {
         reply: client::ChannelOpenHandle,
         _session: &mut client::Session,
     ) -> Result<(), Self::Error> {
-        reply.reject(ChannelOpenFailure::AdministrativelyProhibited).await;
+        reply
+            .reject(ChannelOpenFailure::AdministrativelyProhibited)
+            .await;
         Ok(())
     }
 }

@@ -9,7 +9,9 @@ use crate::capacity::ledger::Shortage;
 #[non_exhaustive]
 pub enum SshError {
     /// TCP or the jump host failed.
-    #[error("{address} can't be reached: {reason}. Check host and port, and that an SSH server listens there")]
+    #[error(
+        "{address} can't be reached: {reason}. Check host and port, and that an SSH server listens there"
+    )]
     Unreachable {
         /// `user@host:port`.
         address: String,
@@ -58,7 +60,9 @@ pub enum SshError {
         fingerprint: String,
     },
     /// known_hosts says the key must not be used.
-    #[error("the host key of {address} ({fingerprint}) is marked @revoked in {place}, so the connection is refused. The server needs a new host key")]
+    #[error(
+        "the host key of {address} ({fingerprint}) is marked @revoked in {place}, so the connection is refused. The server needs a new host key"
+    )]
     RevokedHostKey {
         /// `user@host:port`.
         address: String,
@@ -68,7 +72,9 @@ pub enum SshError {
         place: String,
     },
     /// The server has no key of the type on record.
-    #[error("{address} has no host key of the type on record ({expected}), so it can't be verified and the connection is refused. It offers {offered}. If the server was reinstalled, verify its new key and replace the one on record")]
+    #[error(
+        "{address} has no host key of the type on record ({expected}), so it can't be verified and the connection is refused. It offers {offered}. If the server was reinstalled, verify its new key and replace the one on record"
+    )]
     HostKeyType {
         /// `user@host:port`.
         address: String,
@@ -78,7 +84,9 @@ pub enum SshError {
         offered: String,
     },
     /// No policy at all.
-    #[error("no host key is configured for {address}, so the connection is refused: set host_key (the line that ssh-keyscan prints, verified) or known_hosts_path")]
+    #[error(
+        "no host key is configured for {address}, so the connection is refused: set host_key (the line that ssh-keyscan prints, verified) or known_hosts_path"
+    )]
     NoHostKeyPolicy {
         /// `user@host:port`.
         address: String,
@@ -110,7 +118,9 @@ pub enum SshError {
         reason: String,
     },
     /// The server does not accept user or key.
-    #[error("{address} refused the login: {offered} not accepted for this user. The server accepts: {methods}. Check `user`, and that the public key is in that user's authorized_keys")]
+    #[error(
+        "{address} refused the login: {offered} not accepted for this user. The server accepts: {methods}. Check `user`, and that the public key is in that user's authorized_keys"
+    )]
     LoginRefused {
         /// `user@host:port`.
         address: String,
@@ -138,7 +148,9 @@ pub enum SshError {
         what: String,
     },
     /// An established connection went away.
-    #[error("the SSH connection to {server} was lost during: {what}. What had been done so far stays; apply again")]
+    #[error(
+        "the SSH connection to {server} was lost during: {what}. What had been done so far stays; apply again"
+    )]
     ConnectionLost {
         /// Server name.
         server: String,
@@ -172,7 +184,6 @@ pub enum SshError {
         /// Server name.
         server: String,
         /// Which way.
-        #[source]
         problem: DockerProblem,
     },
     /// One call of the engine failed.
@@ -209,7 +220,9 @@ pub enum SshError {
         reason: String,
     },
     /// G10.
-    #[error("{server} already has a container named {name}{whose}. Loomplane takes nothing over silently: import it (terraform import ADDRESS {server}/{name}), or remove or rename it")]
+    #[error(
+        "{server} already has a container named {name}{whose}. Loomplane takes nothing over silently: import it (terraform import ADDRESS {server}/{name}), or remove or rename it"
+    )]
     Exists {
         /// Server name.
         server: String,
@@ -219,7 +232,9 @@ pub enum SshError {
         whose: String,
     },
     /// G10: another process is at it.
-    #[error("another apply is working on service {name} on {server} right now (run {run}). Wait for it to end and apply again")]
+    #[error(
+        "another apply is working on service {name} on {server} right now (run {run}). Wait for it to end and apply again"
+    )]
     Busy {
         /// Server name.
         server: String,
@@ -262,7 +277,10 @@ pub enum SshError {
         log: String,
     },
     /// The container runs and is not healthy in time.
-    #[error("container {name} on {server} runs but was not healthy after {waited} s: {reason}{}. It stays as it is", tail(log))]
+    #[error(
+        "container {name} on {server} runs but was not healthy after {waited} s: {reason}{}. It stays as it is",
+        tail(log)
+    )]
     NotHealthy {
         /// Server name.
         server: String,
@@ -285,11 +303,12 @@ pub enum SshError {
         /// What is there now.
         now: String,
         /// Why the new container did not work.
-        #[source]
         cause: Box<SshError>,
     },
     /// The lock on the server can't be had.
-    #[error("the lock that keeps two applies from sharing a GPU can't be taken on {server}: {reason}")]
+    #[error(
+        "the lock that keeps two applies from sharing a GPU can't be taken on {server}: {reason}"
+    )]
     Lock {
         /// Server name.
         server: String,
@@ -302,13 +321,17 @@ pub enum SshError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DockerProblem {
     /// No engine installed.
-    #[error("there is no Docker Engine (no {socket}, no docker command). Install Docker Engine: https://docs.docker.com/engine/install/")]
+    #[error(
+        "there is no Docker Engine (no {socket}, no docker command). Install Docker Engine: https://docs.docker.com/engine/install/"
+    )]
     Absent {
         /// Socket path.
         socket: String,
     },
     /// Installed, not running.
-    #[error("the Docker Engine is installed and does not run ({socket} {what}). Start it: sudo systemctl start docker")]
+    #[error(
+        "the Docker Engine is installed and does not run ({socket} {what}). Start it: sudo systemctl start docker"
+    )]
     NotRunning {
         /// Socket path.
         socket: String,
@@ -316,7 +339,9 @@ pub enum DockerProblem {
         what: String,
     },
     /// The user may not use the socket.
-    #[error("user {user} may not use {socket} ({owner}). Add the user to that group (sudo usermod -aG docker {user}) and check again, or set docker_sudo = true if that user may run docker by sudo without a password")]
+    #[error(
+        "user {user} may not use {socket} ({owner}). Add the user to that group (sudo usermod -aG docker {user}) and check again, or set docker_sudo = true if that user may run docker by sudo without a password"
+    )]
     NotPermitted {
         /// Remote user.
         user: String,
@@ -326,7 +351,9 @@ pub enum DockerProblem {
         owner: String,
     },
     /// `docker_sudo` and sudo asks.
-    #[error("docker_sudo is set and sudo refuses without a password for {user}: {said}. Allow it in sudoers (for example: {user} ALL=(root) NOPASSWD: /usr/bin/docker), or add the user to the group docker and drop docker_sudo")]
+    #[error(
+        "docker_sudo is set and sudo refuses without a password for {user}: {said}. Allow it in sudoers (for example: {user} ALL=(root) NOPASSWD: /usr/bin/docker), or add the user to the group docker and drop docker_sudo"
+    )]
     SudoRefused {
         /// Remote user.
         user: String,
@@ -334,7 +361,9 @@ pub enum DockerProblem {
         said: String,
     },
     /// Forwarding is forbidden and there is no other way.
-    #[error("sshd refuses to forward {socket} (AllowStreamLocalForwarding no?) and `docker system dial-stdio` does not work either: {said}. Allow the forwarding, or install the docker command on the server")]
+    #[error(
+        "sshd refuses to forward {socket} (AllowStreamLocalForwarding no?) and `docker system dial-stdio` does not work either: {said}. Allow the forwarding, or install the docker command on the server"
+    )]
     NoWayToSocket {
         /// Socket path.
         socket: String,
@@ -342,7 +371,9 @@ pub enum DockerProblem {
         said: String,
     },
     /// API below what device requests need.
-    #[error("its engine {version} speaks API {api}; GPU work needs API 1.40 (Docker 19.03) or newer. Upgrade Docker")]
+    #[error(
+        "its engine {version} speaks API {api}; GPU work needs API 1.40 (Docker 19.03) or newer. Upgrade Docker"
+    )]
     TooOld {
         /// Engine version.
         version: String,
@@ -350,7 +381,9 @@ pub enum DockerProblem {
         api: String,
     },
     /// Its API begins above what this client speaks.
-    #[error("its engine {version} no longer speaks an API version of this Loomplane (it starts at {min_api}). Upgrade Loomplane")]
+    #[error(
+        "its engine {version} no longer speaks an API version of this Loomplane (it starts at {min_api}). Upgrade Loomplane"
+    )]
     TooNew {
         /// Engine version.
         version: String,
@@ -362,6 +395,12 @@ pub enum DockerProblem {
     Podman {
         /// Socket path.
         socket: String,
+    },
+    /// It answers, and then it does not.
+    #[error("{said}. See its log (journalctl -u docker)")]
+    Faulty {
+        /// What failed.
+        said: String,
     },
     /// The answer is not Docker's.
     #[error("{socket} does not answer like a Docker Engine: {said}")]
@@ -375,7 +414,11 @@ pub enum DockerProblem {
 
 fn tail(log: &str) -> String {
     let log = log.trim();
-    if log.is_empty() { String::new() } else { format!(". Its last lines:\n{log}\n") }
+    if log.is_empty() {
+        String::new()
+    } else {
+        format!(". Its last lines:\n{log}\n")
+    }
 }
 
 /// Result of this room.

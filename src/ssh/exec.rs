@@ -71,21 +71,42 @@ impl Output {
             (_, None, Some(signal)) => format!("ended by signal {signal}"),
             _ => "it ended without a status".to_owned(),
         };
-        let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
+        let said = if self.stderr.trim().is_empty() {
+            &self.stdout
+        } else {
+            &self.stderr
+        };
         let last: Vec<&str> = said.trim().lines().rev().take(3).collect();
         let last: Vec<&str> = last.into_iter().rev().collect();
-        if last.is_empty() { end } else { format!("{end}: {}", last.join(" / ")) }
+        if last.is_empty() {
+            end
+        } else {
+            format!("{end}: {}", last.join(" / "))
+        }
     }
 }
 
 impl Command {
     /// `words` as they shall arrive in the program's arguments, the first being the program.
-    pub(crate) fn new(what: impl Into<String>, limit: Duration, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { what: what.into(), words: words.into_iter().map(Into::into).collect(), limit }
+    pub(crate) fn new(
+        what: impl Into<String>,
+        limit: Duration,
+        words: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        Self {
+            what: what.into(),
+            words: words.into_iter().map(Into::into).collect(),
+            limit,
+        }
     }
 
     /// A script of ours, run by `/bin/sh`; `arguments` are its `$1`, `$2`, ... and never part of its text.
-    pub(crate) fn script(what: impl Into<String>, limit: Duration, script: &'static str, arguments: &[&str]) -> Self {
+    pub(crate) fn script(
+        what: impl Into<String>,
+        limit: Duration,
+        script: &'static str,
+        arguments: &[&str],
+    ) -> Self {
         let mut words = vec!["/bin/sh", "-c", script, "loomplane"];
         words.extend(arguments);
         Self::new(what, limit, words)
@@ -102,7 +123,13 @@ impl Command {
     /// Runs it to its end. The server ends it at its limit; when that report does not come, or `scope` ends, we end the session.
     pub(crate) async fn run(&self, connection: &Arc<Connection>, scope: &Scope) -> Result<Output> {
         let line = self.line()?;
-        scope.run(&connection.server, &self.what, self.run_line(connection, line)).await
+        scope
+            .run(
+                &connection.server,
+                &self.what,
+                self.run_line(connection, line),
+            )
+            .await
     }
 
     async fn run_line(&self, connection: &Arc<Connection>, line: String) -> Result<Output> {
@@ -111,7 +138,9 @@ impl Command {
         let (mut read, write) = session.channel.split();
         let guard = EndOnDrop(Some(write));
         let lost = |source| connection.lost(&self.what, Some(source));
-        let Some(write) = guard.0.as_ref() else { return Err(connection.lost(&self.what, None)) };
+        let Some(write) = guard.0.as_ref() else {
+            return Err(connection.lost(&self.what, None));
+        };
         write.exec(true, line).await.map_err(lost)?;
         // Its input stays open: the end of it, by the channel's end if need be, is what stops the other side.
         let mut output = Output::default();
@@ -121,9 +150,13 @@ impl Command {
             while let Some(message) = read.wait().await {
                 match message {
                     ChannelMsg::Data { data } => output.truncated |= keep(&mut stdout, &data),
-                    ChannelMsg::ExtendedData { data, ext: 1 } => output.truncated |= keep(&mut stderr, &data),
+                    ChannelMsg::ExtendedData { data, ext: 1 } => {
+                        output.truncated |= keep(&mut stderr, &data)
+                    }
                     ChannelMsg::ExitStatus { exit_status } => output.status = Some(exit_status),
-                    ChannelMsg::ExitSignal { signal_name, .. } => output.signal = Some(format!("{signal_name:?}")),
+                    ChannelMsg::ExitSignal { signal_name, .. } => {
+                        output.signal = Some(format!("{signal_name:?}"))
+                    }
                     ChannelMsg::Failure => return Err(()),
                     ChannelMsg::Close => break,
                     _ => {}
@@ -143,9 +176,14 @@ impl Command {
                     outcome: "the server refuses to run commands for this user".to_owned(),
                 });
             }
-            Ok(Ok(())) if output.status.is_none() && output.signal.is_none() => return Err(connection.lost(&self.what, None)),
+            Ok(Ok(())) if output.status.is_none() && output.signal.is_none() => {
+                return Err(connection.lost(&self.what, None));
+            }
             // 124: ended by the limit; 137 and KILL: it needed the second, harder signal.
-            Ok(Ok(())) => output.timed_out = matches!(output.status, Some(124 | 137)) || output.signal.as_deref() == Some("KILL"),
+            Ok(Ok(())) => {
+                output.timed_out = matches!(output.status, Some(124 | 137))
+                    || output.signal.as_deref() == Some("KILL")
+            }
         }
         Ok(output)
     }
@@ -158,7 +196,10 @@ pub(crate) async fn stream(connection: &Connection, what: &str, words: &[&str]) 
     let line = quote(what, &all)?;
     // Long-lived, like a lock's holder; pooled by its user, so there are few.
     let channel = connection.session_beyond_limit(what).await?;
-    channel.exec(true, line).await.map_err(|source| connection.lost(what, Some(source)))?;
+    channel
+        .exec(true, line)
+        .await
+        .map_err(|source| connection.lost(what, Some(source)))?;
     Ok(channel.into_stream())
 }
 
@@ -199,14 +240,22 @@ mod tests {
 
     fn arrives_intact(shell: &str, word: &str) {
         let line = quote("test", &["printf", "%s", word]).unwrap();
-        let output = std::process::Command::new(shell).arg("-c").arg(&line).output().unwrap();
+        let output = std::process::Command::new(shell)
+            .arg("-c")
+            .arg(&line)
+            .output()
+            .unwrap();
         assert_eq!(output.stdout, word.as_bytes(), "{shell}: {line}");
     }
 
     /// Runs a line with its input held open, as a session does.
     fn shell(line: &str) -> std::process::Output {
         let mut command = std::process::Command::new("/bin/sh");
-        command.arg("-c").arg(line).stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        command
+            .arg("-c")
+            .arg(line)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
         let _open = child.stdin.take();
         child.wait_with_output().unwrap()
@@ -238,7 +287,12 @@ mod tests {
 
     #[test]
     fn s4_nothing_is_executed_by_a_hostile_word() {
-        for word in ["$(touch /tmp/loomplane-owned)", "`touch /tmp/loomplane-owned`", "';touch /tmp/loomplane-owned;'", "\n touch /tmp/loomplane-owned\n"] {
+        for word in [
+            "$(touch /tmp/loomplane-owned)",
+            "`touch /tmp/loomplane-owned`",
+            "';touch /tmp/loomplane-owned;'",
+            "\n touch /tmp/loomplane-owned\n",
+        ] {
             arrives_intact("/bin/sh", word);
         }
         assert!(!std::path::Path::new("/tmp/loomplane-owned").exists());
@@ -252,7 +306,13 @@ mod tests {
 
     #[test]
     fn the_limit_ends_the_command_and_its_children() {
-        let line = Command::new("test", Duration::from_secs(1), ["sh", "-c", "sleep 47 & sleep 47"]).line().unwrap();
+        let line = Command::new(
+            "test",
+            Duration::from_secs(1),
+            ["sh", "-c", "sleep 47 & sleep 47"],
+        )
+        .line()
+        .unwrap();
         let started = std::time::Instant::now();
         assert_eq!(shell(&line).status.code(), Some(124));
         assert!(started.elapsed() < Duration::from_secs(4));
@@ -260,10 +320,16 @@ mod tests {
 
     #[test]
     fn the_end_of_its_input_ends_the_command() {
-        let line = Command::new("test", Duration::from_secs(60), ["sleep", "48"]).line().unwrap();
+        let line = Command::new("test", Duration::from_secs(60), ["sleep", "48"])
+            .line()
+            .unwrap();
         let started = std::time::Instant::now();
         // Standard input is empty here, so it ends at once.
-        let output = std::process::Command::new("/bin/sh").arg("-c").arg(&line).output().unwrap();
+        let output = std::process::Command::new("/bin/sh")
+            .arg("-c")
+            .arg(&line)
+            .output()
+            .unwrap();
         assert!(!output.status.success());
         assert!(started.elapsed() < Duration::from_secs(10));
     }
@@ -278,7 +344,11 @@ mod tests {
 
     #[test]
     fn the_outcome_keeps_stdout_when_stderr_is_empty() {
-        let output = Output { status: Some(9), stdout: "NVIDIA-SMI has failed\n".to_owned(), ..Output::default() };
+        let output = Output {
+            status: Some(9),
+            stdout: "NVIDIA-SMI has failed\n".to_owned(),
+            ..Output::default()
+        };
         assert_eq!(output.outcome(), "exit status 9: NVIDIA-SMI has failed");
     }
 }

@@ -81,18 +81,32 @@ pub(crate) struct RemoteLock {
 
 impl std::fmt::Debug for RemoteLock {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteLock").field("held", &self.is_held()).finish_non_exhaustive()
+        f.debug_struct("RemoteLock")
+            .field("held", &self.is_held())
+            .finish_non_exhaustive()
     }
 }
 
 impl RemoteLock {
     /// Takes the lock; waits for at most `patience`. `None` when another holder kept it all that time.
-    pub(crate) async fn acquire(connection: &Arc<Connection>, name: LockName<'_>, patience: Duration, scope: &Scope) -> Result<Option<Self>> {
+    pub(crate) async fn acquire(
+        connection: &Arc<Connection>,
+        name: LockName<'_>,
+        patience: Duration,
+        scope: &Scope,
+    ) -> Result<Option<Self>> {
         let what = format!("taking the lock {}", name.file());
         let started = tokio::time::Instant::now();
         loop {
             let slice = SLICE.min(patience);
-            if let Some(lock) = scope.run(&connection.server, &what, Self::take(connection, name, slice, &what)).await? {
+            if let Some(lock) = scope
+                .run(
+                    &connection.server,
+                    &what,
+                    Self::take(connection, name, slice, &what),
+                )
+                .await?
+            {
                 return Ok(Some(lock));
             }
             if started.elapsed() + slice > patience {
@@ -101,16 +115,39 @@ impl RemoteLock {
         }
     }
 
-    async fn take(connection: &Arc<Connection>, name: LockName<'_>, patience: Duration, what: &str) -> Result<Option<Self>> {
+    async fn take(
+        connection: &Arc<Connection>,
+        name: LockName<'_>,
+        patience: Duration,
+        what: &str,
+    ) -> Result<Option<Self>> {
         let tries = (patience.as_millis() / 200).max(1).to_string();
         let silence = SILENCE.as_secs().to_string();
-        let own = if matches!(name, LockName::Run(_)) { "own" } else { "shared" };
-        let line = quote(what, &["/bin/sh", "-c", HOLD, "loomplane", &name.file(), &tries, &silence, own])?;
+        let own = if matches!(name, LockName::Run(_)) {
+            "own"
+        } else {
+            "shared"
+        };
+        let line = quote(
+            what,
+            &[
+                "/bin/sh",
+                "-c",
+                HOLD,
+                "loomplane",
+                &name.file(),
+                &tries,
+                &silence,
+                own,
+            ],
+        )?;
         let channel = connection.session_beyond_limit(what).await?;
         let (mut read, write) = channel.split();
         let guard = EndOnDrop(Some(write));
         let lost = |source| connection.lost(what, Some(source));
-        let Some(write) = guard.0.as_ref() else { return Err(connection.lost(what, None)) };
+        let Some(write) = guard.0.as_ref() else {
+            return Err(connection.lost(what, None));
+        };
         write.exec(true, line).await.map_err(lost)?;
         let mut said = String::new();
         let mut status = None;
@@ -168,15 +205,151 @@ impl Drop for RemoteLock {
 }
 
 /// Whether run `run` is still at work on the server.
-pub(crate) async fn run_is_alive(connection: &Arc<Connection>, run: &str, limit: Duration, scope: &Scope) -> Result<bool> {
+pub(crate) async fn run_is_alive(
+    connection: &Arc<Connection>,
+    run: &str,
+    limit: Duration,
+    scope: &Scope,
+) -> Result<bool> {
     if run.is_empty() || !run.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
         // Not a name of ours: nobody can be holding it.
         return Ok(false);
     }
-    let output = Command::script("asking whether a run is alive", limit, ASK, &[&LockName::Run(run).file()]).run(connection, scope).await?;
+    let output = Command::script(
+        "asking whether a run is alive",
+        limit,
+        ASK,
+        &[&LockName::Run(run).file()],
+    )
+    .run(connection, scope)
+    .await?;
     match output.stdout.trim() {
         "held" => Ok(true),
         "free" => Ok(false),
-        _ => Err(SshError::Lock { server: connection.server.clone(), reason: output.outcome() }),
+        _ => Err(SshError::Lock {
+            server: connection.server.clone(),
+            reason: output.outcome(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Child, ChildStdout, Stdio};
+    use std::time::Instant;
+
+    struct Holder {
+        child: Child,
+        output: BufReader<ChildStdout>,
+    }
+
+    /// Runs the holder's script here, as a session would; returns its first line too.
+    fn holder(lock: &str, tries: u32, silence: u32) -> (Holder, String) {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args([
+                "-c",
+                HOLD,
+                "loomplane",
+                lock,
+                &tries.to_string(),
+                &silence.to_string(),
+                "own",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        (Holder { child, output }, line.trim().to_owned())
+    }
+
+    fn asked(lock: &str) -> String {
+        let output = std::process::Command::new("/bin/sh")
+            .args(["-c", ASK, "loomplane", lock])
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    fn name(test: &str) -> String {
+        format!("test-{test}-{}", std::process::id())
+    }
+
+    #[test]
+    fn s3_a_lock_has_one_holder_and_goes_with_its_input() {
+        let lock = name("one");
+        let (mut first, said) = holder(&lock, 1, 30);
+        assert_eq!((said.as_str(), asked(&lock).as_str()), ("locked", "held"));
+        let (mut second, said) = holder(&lock, 2, 30);
+        assert_eq!(said, "busy");
+        assert_eq!(second.child.wait().unwrap().code(), Some(75));
+        // Beats keep it, their end frees it.
+        for _ in 0..3 {
+            first
+                .child
+                .stdin
+                .as_mut()
+                .unwrap()
+                .write_all(b"\n")
+                .unwrap();
+        }
+        assert_eq!(asked(&lock), "held");
+        drop(first.child.stdin.take());
+        assert!(first.child.wait().unwrap().success());
+        assert_eq!(asked(&lock), "free");
+    }
+
+    #[test]
+    fn s3_a_holder_that_hears_nothing_gives_up_though_its_session_is_open() {
+        let lock = name("silence");
+        let started = Instant::now();
+        let (mut holder, said) = holder(&lock, 1, 1);
+        assert_eq!(said, "locked");
+        assert!(holder.child.wait().unwrap().success());
+        assert!(
+            started.elapsed() >= Duration::from_secs(1)
+                && started.elapsed() < Duration::from_secs(10)
+        );
+        assert_eq!(asked(&lock), "free");
+        let mut rest = String::new();
+        assert_eq!(holder.output.read_line(&mut rest).unwrap(), 0);
+    }
+
+    #[test]
+    fn s3_a_killed_holder_frees_the_lock() {
+        let lock = name("killed");
+        let (mut holder, said) = holder(&lock, 1, 30);
+        assert_eq!(said, "locked");
+        holder.child.kill().unwrap();
+        holder.child.wait().unwrap();
+        assert_eq!(asked(&lock), "free");
+    }
+
+    #[test]
+    fn s3_a_lock_file_that_a_cleaner_removed_does_not_make_two_holders() {
+        let lock = name("cleaned");
+        let (mut first, said) = holder(&lock, 1, 30);
+        assert_eq!(said, "locked");
+        for folder in ["/run/lock", "/tmp"] {
+            let _ = std::fs::remove_file(format!("{folder}/loomplane-{lock}.lock"));
+        }
+        // Somebody who comes now makes a new file: the price of a removed file is known and bounded by who may remove it (root, the maker).
+        let (mut second, said) = holder(&lock, 1, 30);
+        assert_eq!(said, "locked");
+        // But who waited on the removed file and got it, notices and takes the new one.
+        drop(second.child.stdin.take());
+        assert!(second.child.wait().unwrap().success());
+        drop(first.child.stdin.take());
+        assert!(first.child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_run_with_a_strange_name_is_not_asked_for() {
+        assert_eq!(LockName::Run("0123-1").file(), "run-0123-1");
+        assert_eq!(LockName::Devices.file(), "devices");
     }
 }

@@ -38,11 +38,15 @@ mod server;
 mod service;
 
 pub use check::Report;
-pub use config::{Auth, DOCKER_SOCKET, HostKeyPolicy, Limits, Login, Registries, RegistryLogin, ServerConfig, expand_home};
+pub use config::{
+    Auth, DOCKER_SOCKET, HostKeyPolicy, Limits, Login, Registries, RegistryLogin, ServerConfig,
+    expand_home,
+};
 pub use devices::Occupant;
 pub use docker::observed::{Health, Mark, Observed, Published};
 pub use docker::spec::{
-    ContainerSpec, HealthCheck, HostMount, PoolBudget, PortSpec, Probe, Protocol, Restart, Ulimit, VolumeSpec, volume_name,
+    ContainerSpec, HealthCheck, HostMount, PoolBudget, PortSpec, Probe, Protocol, Restart, Ulimit,
+    VolumeSpec, volume_name,
 };
 pub use docker::transport::Route;
 pub use error::{DockerProblem, Result, SshError};

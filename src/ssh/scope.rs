@@ -20,19 +20,31 @@ impl Scope {
     /// Ends `limit` from now, or when `stop` turns true.
     pub fn new(limit: Duration, stop: watch::Receiver<bool>) -> Self {
         let started = Instant::now();
-        Self { started, deadline: started + limit, stop: Some(stop) }
+        Self {
+            started,
+            deadline: started + limit,
+            stop: Some(stop),
+        }
     }
 
     /// Ends `limit` from now; nobody can stop it earlier.
     pub fn within(limit: Duration) -> Self {
         let started = Instant::now();
-        Self { started, deadline: started + limit, stop: None }
+        Self {
+            started,
+            deadline: started + limit,
+            stop: None,
+        }
     }
 
     /// The same signal with an earlier end: the sooner of `limit` from now and the present deadline.
     pub fn narrowed(&self, limit: Duration) -> Self {
         let started = Instant::now();
-        Self { started, deadline: self.deadline.min(started + limit), stop: self.stop.clone() }
+        Self {
+            started,
+            deadline: self.deadline.min(started + limit),
+            stop: self.stop.clone(),
+        }
     }
 
     /// For clean-up after the operation itself was stopped or timed out: a limit of its own, deaf to the signal.
@@ -56,7 +68,12 @@ impl Scope {
     }
 
     /// Runs `work` until it ends, the deadline passes ([`SshError::TimedOut`]) or the signal comes ([`SshError::Cancelled`]); dropping `work` must end it.
-    pub async fn run<T>(&self, server: &str, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+    pub async fn run<T>(
+        &self,
+        server: &str,
+        what: &str,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
         // On the heap: the futures of a protocol within a protocol are large, and they nest.
         let work = Box::pin(work);
         let signal = async {
@@ -96,7 +113,10 @@ mod tests {
     use super::*;
 
     fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
     }
 
     #[test]
@@ -118,14 +138,24 @@ mod tests {
             let scope = Scope::new(Duration::from_secs(60), receive);
             let work = tokio::spawn({
                 let scope = scope.clone();
-                async move { scope.run("rack1", "pull", std::future::pending::<Result<()>>()).await }
+                async move {
+                    scope
+                        .run("rack1", "pull", std::future::pending::<Result<()>>())
+                        .await
+                }
             });
             send.send(true).unwrap();
-            assert!(matches!(work.await.unwrap().unwrap_err(), SshError::Cancelled { .. }));
+            assert!(matches!(
+                work.await.unwrap().unwrap_err(),
+                SshError::Cancelled { .. }
+            ));
             let (send, receive) = watch::channel(false);
             drop(send);
             let scope = Scope::new(Duration::from_secs(60), receive);
-            scope.sleep("rack1", "wait", Duration::from_millis(5)).await.unwrap();
+            scope
+                .sleep("rack1", "wait", Duration::from_millis(5))
+                .await
+                .unwrap();
         });
     }
 

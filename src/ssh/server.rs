@@ -50,7 +50,9 @@ impl<T> Link<T> {
     fn settled(&self, usable: impl Fn(&T) -> bool) -> Option<Result<Arc<T>>> {
         match self {
             Self::Open(open) if usable(open) => Some(Ok(open.clone())),
-            Self::Failed(error, when) if when.elapsed() < FAILURE_SPEAKS_FOR => Some(Err(SshError::Shared(error.clone()))),
+            Self::Failed(error, when) if when.elapsed() < FAILURE_SPEAKS_FOR => {
+                Some(Err(SshError::Shared(error.clone())))
+            }
             _ => None,
         }
     }
@@ -63,7 +65,9 @@ impl<T> Link<T> {
                 *self = Self::Open(open.clone());
                 Ok(open)
             }
-            Err(error @ (SshError::Cancelled { .. } | SshError::ConnectionLost { .. })) => Err(error),
+            Err(error @ (SshError::Cancelled { .. } | SshError::ConnectionLost { .. })) => {
+                Err(error)
+            }
             Err(error) => {
                 let error = Arc::new(error);
                 *self = Self::Failed(error.clone(), Instant::now());
@@ -77,7 +81,9 @@ impl Server {
     /// Nothing is opened yet.
     pub fn new(config: ServerConfig) -> Arc<Self> {
         // Keyed anew by the system for every one: enough to tell runs apart.
-        let random = std::collections::hash_map::RandomState::new().build_hasher().finish();
+        let random = std::collections::hash_map::RandomState::new()
+            .build_hasher()
+            .finish();
         Arc::new(Self {
             config,
             run: format!("{random:016x}-{}", std::process::id()),
@@ -132,7 +138,15 @@ impl Server {
             return Ok(report.clone());
         }
         let connection = self.connection(scope).await?;
-        let report = Arc::new(Box::pin(check::run(&connection, &self.config, self.engine(scope), scope)).await?);
+        let report = Arc::new(
+            Box::pin(check::run(
+                &connection,
+                &self.config,
+                self.engine(scope),
+                scope,
+            ))
+            .await?,
+        );
         *kept = Some(report.clone());
         Ok(report)
     }
@@ -147,7 +161,12 @@ impl Server {
     /// # Errors
     /// The server can't be reached, or has no machine id.
     pub async fn target_uid(&self, scope: &Scope) -> Result<String> {
-        let known = self.report.lock().await.as_ref().and_then(|report| report.target_uid.clone());
+        let known = self
+            .report
+            .lock()
+            .await
+            .as_ref()
+            .and_then(|report| report.target_uid.clone());
         let found = match known {
             Some(uid) => Some(uid),
             None => check::machine_id(&self.connection(scope).await?, &self.config, scope).await?,
@@ -155,14 +174,17 @@ impl Server {
         found.ok_or_else(|| SshError::Command {
             server: self.config.name.clone(),
             what: "reading the machine's id".to_owned(),
-            outcome: "/etc/machine-id is missing or empty. Make one: sudo systemd-machine-id-setup".to_owned(),
+            outcome: "/etc/machine-id is missing or empty. Make one: sudo systemd-machine-id-setup"
+                .to_owned(),
         })
     }
 
     /// One container read back, by name or id; none when there is none.
     pub(crate) async fn observe(&self, name: &str, scope: &Scope) -> Result<Option<Observed>> {
         let engine = self.engine(scope).await?;
-        let Some(container) = engine.inspect(name, scope).await? else { return Ok(None) };
+        let Some(container) = engine.inspect(name, scope).await? else {
+            return Ok(None);
+        };
         let image = match &container.image {
             Some(id) => engine.image_config(id, scope).await?,
             None => None,
@@ -181,7 +203,12 @@ impl Server {
         let patience = Duration::from_secs(35);
         match RemoteLock::acquire(&connection, LockName::Run(&self.run), patience, scope).await? {
             Some(lock) => *kept = Some(lock),
-            None => return Err(SshError::Lock { server: self.config.name.clone(), reason: "this run's own lock is taken".to_owned() }),
+            None => {
+                return Err(SshError::Lock {
+                    server: self.config.name.clone(),
+                    reason: "this run's own lock is taken".to_owned(),
+                });
+            }
         }
         Ok(())
     }
@@ -189,15 +216,32 @@ impl Server {
     /// Whether somebody is at work for run `run` on service `service`.
     pub(crate) async fn is_at_work(&self, run: &str, service: &str, scope: &Scope) -> Result<bool> {
         if run == self.run {
-            return Ok(self.busy.lock().unwrap_or_else(PoisonError::into_inner).contains(service));
+            return Ok(self
+                .busy
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .contains(service));
         }
-        run_is_alive(&self.connection(scope).await?, run, self.config.limits.command, scope).await
+        run_is_alive(
+            &self.connection(scope).await?,
+            run,
+            self.config.limits.command,
+            scope,
+        )
+        .await
     }
 
     /// Notes that this process is at work on `service`, until the answer is dropped; none when it already is.
     pub(crate) fn begin(self: &Arc<Self>, service: &str) -> Option<AtWork> {
-        let fresh = self.busy.lock().unwrap_or_else(PoisonError::into_inner).insert(service.to_owned());
-        fresh.then(|| AtWork { server: self.clone(), service: service.to_owned() })
+        let fresh = self
+            .busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(service.to_owned());
+        fresh.then(|| AtWork {
+            server: self.clone(),
+            service: service.to_owned(),
+        })
     }
 
     /// Counts a deletion until the answer is dropped: who waits for cards waits on meanwhile (S3b).
@@ -225,7 +269,11 @@ pub(crate) struct AtWork {
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        self.server.busy.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.service);
+        self.server
+            .busy
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.service);
     }
 }
 

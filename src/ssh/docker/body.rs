@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bollard::models::{
-    ContainerCreateBody, DeviceRequest, HealthConfig, HostConfig, Mount, MountType, MountVolumeOptions, PortBinding, ResourcesUlimits,
-    RestartPolicy, RestartPolicyNameEnum,
+    ContainerCreateBody, DeviceRequest, HealthConfig, HostConfig, Mount, MountType,
+    MountVolumeOptions, PortBinding, ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 
-use super::spec::{ContainerSpec, HealthCheck, LABEL_PREFIX, PortSpec, Probe, Restart, VISIBLE_DEVICES, VolumeSpec};
+use super::spec::{
+    ContainerSpec, HealthCheck, LABEL_PREFIX, PortSpec, Probe, Restart, VISIBLE_DEVICES, VolumeSpec,
+};
 use crate::capacity::server::CardUuid;
 
 pub(crate) const LABEL_MANAGED: &str = "io.loomplane.managed";
@@ -75,7 +77,12 @@ pub(crate) enum DefaultRuntime {
 }
 
 /// The configuration of a container for `spec` with `devices`, made by run `run`.
-pub(crate) fn render(spec: &ContainerSpec, devices: &[CardUuid], run: &str, default_runtime: DefaultRuntime) -> ContainerCreateBody {
+pub(crate) fn render(
+    spec: &ContainerSpec,
+    devices: &[CardUuid],
+    run: &str,
+    default_runtime: DefaultRuntime,
+) -> ContainerCreateBody {
     let gpu_environment = if !devices.is_empty() {
         // The device request says the same; this holds where NVIDIA's runtime is the default and the image asks for all.
         Some(list(devices))
@@ -84,8 +91,16 @@ pub(crate) fn render(spec: &ContainerSpec, devices: &[CardUuid], run: &str, defa
     } else {
         None
     };
-    let mut env: Vec<String> = spec.env.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    env.extend(spec.secret_env.iter().map(|(key, value)| format!("{key}={}", value.expose_secret())));
+    let mut env: Vec<String> = spec
+        .env
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    env.extend(
+        spec.secret_env
+            .iter()
+            .map(|(key, value)| format!("{key}={}", value.expose_secret())),
+    );
     env.extend(gpu_environment.map(|value| format!("{VISIBLE_DEVICES}={value}")));
     ContainerCreateBody {
         image: Some(spec.image.clone()),
@@ -107,11 +122,17 @@ fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
     let bytes = |mib: u64| i64::try_from(mib * MIB).unwrap_or(i64::MAX);
     let mut bindings: HashMap<String, Option<Vec<PortBinding>>> = HashMap::new();
     for port in &spec.ports {
-        let Some(host_port) = port.host_port else { continue };
-        bindings.entry(port_key(port)).or_default().get_or_insert_default().push(PortBinding {
-            host_ip: Some(port.host_ip.clone().unwrap_or_default()),
-            host_port: Some(host_port.to_string()),
-        });
+        let Some(host_port) = port.host_port else {
+            continue;
+        };
+        bindings
+            .entry(port_key(port))
+            .or_default()
+            .get_or_insert_default()
+            .push(PortBinding {
+                host_ip: Some(port.host_ip.clone().unwrap_or_default()),
+                host_port: Some(host_port.to_string()),
+            });
     }
     HostConfig {
         nano_cpus: spec.nano_cpus,
@@ -133,7 +154,11 @@ fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
         ulimits: (!spec.ulimits.is_empty()).then(|| {
             spec.ulimits
                 .iter()
-                .map(|(name, limit)| ResourcesUlimits { name: Some(name.clone()), soft: Some(limit.soft), hard: Some(limit.hard) })
+                .map(|(name, limit)| ResourcesUlimits {
+                    name: Some(name.clone()),
+                    soft: Some(limit.soft),
+                    hard: Some(limit.hard),
+                })
                 .collect()
         }),
         mounts: Some(mounts(spec)),
@@ -142,13 +167,19 @@ fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
 }
 
 fn mounts(spec: &ContainerSpec) -> Vec<Mount> {
-    let marks = HashMap::from([(LABEL_MANAGED.to_owned(), "true".to_owned()), (LABEL_SERVICE.to_owned(), spec.name.clone())]);
+    let marks = HashMap::from([
+        (LABEL_MANAGED.to_owned(), "true".to_owned()),
+        (LABEL_SERVICE.to_owned(), spec.name.clone()),
+    ]);
     let volumes = spec.volumes.values().map(|volume| Mount {
         typ: Some(MountType::VOLUME),
         source: Some(volume.docker_name.clone()),
         target: Some(volume.mount_path.clone()),
         read_only: Some(volume.read_only),
-        volume_options: Some(MountVolumeOptions { labels: Some(marks.clone()), ..MountVolumeOptions::default() }),
+        volume_options: Some(MountVolumeOptions {
+            labels: Some(marks.clone()),
+            ..MountVolumeOptions::default()
+        }),
         ..Mount::default()
     });
     let binds = spec.host_mounts.iter().map(|mount| Mount {
@@ -170,11 +201,28 @@ fn labels(spec: &ContainerSpec, run: &str) -> HashMap<String, String> {
         (LABEL_RUN, run.to_owned()),
         (LABEL_ASKED, asked),
     ];
-    own.extend(spec.pool.as_ref().map(|pool| (LABEL_POOL, pool.pool.clone())));
-    own.extend(spec.gpu.map(|gpu| (LABEL_GPU_KIND, gpu.kind.id().to_owned())));
-    own.extend(spec.secret_env_version.clone().map(|version| (LABEL_SECRET_VERSION, version)));
+    own.extend(
+        spec.pool
+            .as_ref()
+            .map(|pool| (LABEL_POOL, pool.pool.clone())),
+    );
+    own.extend(
+        spec.gpu
+            .map(|gpu| (LABEL_GPU_KIND, gpu.kind.id().to_owned())),
+    );
+    own.extend(
+        spec.secret_env_version
+            .clone()
+            .map(|version| (LABEL_SECRET_VERSION, version)),
+    );
     labels.extend(own.into_iter().map(|(key, value)| (key.to_owned(), value)));
-    debug_assert!(labels.keys().filter(|key| key.starts_with(LABEL_PREFIX)).count() >= 4);
+    debug_assert!(
+        labels
+            .keys()
+            .filter(|key| key.starts_with(LABEL_PREFIX))
+            .count()
+            >= 4
+    );
     labels
 }
 
@@ -190,7 +238,10 @@ pub(crate) fn restart(policy: Restart) -> RestartPolicy {
         Restart::UnlessStopped => (RestartPolicyNameEnum::UNLESS_STOPPED, None),
         Restart::OnFailure(most) => (RestartPolicyNameEnum::ON_FAILURE, Some(i64::from(most))),
     };
-    RestartPolicy { name: Some(name), maximum_retry_count: retries }
+    RestartPolicy {
+        name: Some(name),
+        maximum_retry_count: retries,
+    }
 }
 
 fn health(check: &HealthCheck) -> HealthConfig {
@@ -198,9 +249,13 @@ fn health(check: &HealthCheck) -> HealthConfig {
     let test = match &check.probe {
         Probe::Http { port, path } => {
             let url = format!("http://127.0.0.1:{port}{path}");
-            ["CMD", "/bin/sh", "-c", HTTP_PROBE, "loomplane", &url].map(str::to_owned).to_vec()
+            ["CMD", "/bin/sh", "-c", HTTP_PROBE, "loomplane", &url]
+                .map(str::to_owned)
+                .to_vec()
         }
-        Probe::Command(words) => std::iter::once("CMD".to_owned()).chain(words.iter().cloned()).collect(),
+        Probe::Command(words) => std::iter::once("CMD".to_owned())
+            .chain(words.iter().cloned())
+            .collect(),
     };
     HealthConfig {
         test: Some(test),
@@ -214,5 +269,9 @@ fn health(check: &HealthCheck) -> HealthConfig {
 }
 
 fn list(devices: &[CardUuid]) -> String {
-    devices.iter().map(|uuid| uuid.0.as_str()).collect::<Vec<_>>().join(",")
+    devices
+        .iter()
+        .map(|uuid| uuid.0.as_str())
+        .collect::<Vec<_>>()
+        .join(",")
 }

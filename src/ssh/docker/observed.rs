@@ -2,13 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bollard::models::{ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig, MountType, RestartPolicyNameEnum};
+use bollard::models::{
+    ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig, MountType,
+    RestartPolicyNameEnum,
+};
 
 use super::body::{
-    Asked, HTTP_PROBE, LABEL_ASKED, LABEL_GPU_KIND, LABEL_MANAGED, LABEL_POOL, LABEL_RUN, LABEL_SECRET_VERSION, LABEL_SERVICE, MIB, SECOND,
-    port_key,
+    Asked, HTTP_PROBE, LABEL_ASKED, LABEL_GPU_KIND, LABEL_MANAGED, LABEL_POOL, LABEL_RUN,
+    LABEL_SECRET_VERSION, LABEL_SERVICE, MIB, SECOND, port_key,
 };
-use super::spec::{ContainerSpec, HealthCheck, HostMount, LABEL_PREFIX, PortSpec, Probe, Protocol, Restart, Ulimit, VISIBLE_DEVICES, VolumeSpec};
+use super::spec::{
+    ContainerSpec, HealthCheck, HostMount, LABEL_PREFIX, PortSpec, Probe, Protocol, Restart,
+    Ulimit, VISIBLE_DEVICES, VolumeSpec,
+};
 use crate::capacity::gpu::GpuRequest;
 use crate::capacity::ledger::ContainerState;
 use crate::capacity::server::CardUuid;
@@ -98,7 +104,10 @@ impl Observed {
 
     /// Whether it runs (healthy or not).
     pub fn runs(&self) -> bool {
-        matches!(self.state, ContainerState::Running | ContainerState::Paused | ContainerState::Restarting)
+        matches!(
+            self.state,
+            ContainerState::Running | ContainerState::Paused | ContainerState::Restarting
+        )
     }
 }
 
@@ -108,74 +117,136 @@ pub(crate) fn mark(labels: Option<&HashMap<String, String>>) -> Option<Mark> {
     if labels.get(LABEL_MANAGED).map(String::as_str) != Some("true") {
         return None;
     }
-    Some(Mark { service: labels.get(LABEL_SERVICE)?.clone(), run: labels.get(LABEL_RUN).cloned().unwrap_or_default() })
+    Some(Mark {
+        service: labels.get(LABEL_SERVICE)?.clone(),
+        run: labels.get(LABEL_RUN).cloned().unwrap_or_default(),
+    })
 }
 
 /// Name without the slash that Docker puts before it.
 pub(crate) fn name(container: &ContainerInspectResponse) -> &str {
-    container.name.as_deref().unwrap_or_default().trim_start_matches('/')
+    container
+        .name
+        .as_deref()
+        .unwrap_or_default()
+        .trim_start_matches('/')
 }
 
 /// What the container is doing.
 pub(crate) fn state(container: &ContainerInspectResponse) -> ContainerState {
-    let word = container.state.as_ref().and_then(|state| state.status).map(|status| status.to_string());
+    let word = container
+        .state
+        .as_ref()
+        .and_then(|state| state.status)
+        .map(|status| status.to_string());
     ContainerState::parse(word.as_deref().unwrap_or("running"))
 }
 
 /// Reads a container back. `image` is its image's own configuration, where that is still there.
-pub(crate) fn observe(container: &ContainerInspectResponse, image: Option<&ImageConfig>) -> Observed {
+pub(crate) fn observe(
+    container: &ContainerInspectResponse,
+    image: Option<&ImageConfig>,
+) -> Observed {
     let config = container.config.clone().unwrap_or_default();
     let host = container.host_config.clone().unwrap_or_default();
     let labels = config.labels.clone().unwrap_or_default();
     let mark = mark(Some(&labels));
-    let asked: Option<Asked> =
-        mark.as_ref().and_then(|_| labels.get(LABEL_ASKED)).and_then(|text| serde_json::from_str(text).ok());
+    let asked: Option<Asked> = mark
+        .as_ref()
+        .and_then(|_| labels.get(LABEL_ASKED))
+        .and_then(|text| serde_json::from_str(text).ok());
     let image = image.cloned().unwrap_or_default();
-    let (env, secret_env_names) = environment(config.env.as_deref().unwrap_or_default(), image.env.as_deref(), asked.as_ref());
+    let (env, secret_env_names) = environment(
+        config.env.as_deref().unwrap_or_default(),
+        image.env.as_deref(),
+        asked.as_ref(),
+    );
     let devices = devices(&host);
-    let own = |explicit: Option<bool>, value: Option<Vec<String>>, inherited: Option<Vec<String>>| {
-        let value = value.filter(|words| !words.is_empty());
-        if explicit.unwrap_or(value != inherited.filter(|words| !words.is_empty())) { value } else { None }
-    };
+    let own =
+        |explicit: Option<bool>, value: Option<Vec<String>>, inherited: Option<Vec<String>>| {
+            let value = value.filter(|words| !words.is_empty());
+            if explicit.unwrap_or(value != inherited.filter(|words| !words.is_empty())) {
+                value
+            } else {
+                None
+            }
+        };
     let own_text = |explicit: Option<bool>, value: Option<String>, inherited: Option<String>| {
         let value = value.filter(|text| !text.is_empty());
-        if explicit.unwrap_or(value != inherited.filter(|text| !text.is_empty())) { value } else { None }
+        if explicit.unwrap_or(value != inherited.filter(|text| !text.is_empty())) {
+            value
+        } else {
+            None
+        }
     };
     let flag = |get: fn(&Asked) -> bool| asked.as_ref().map(get);
     let spec = ContainerSpec {
         name: name(container).to_owned(),
         image: config.image.clone().unwrap_or_default(),
-        command: own(flag(|asked| asked.command), config.entrypoint, image.entrypoint),
+        command: own(
+            flag(|asked| asked.command),
+            config.entrypoint,
+            image.entrypoint,
+        ),
         args: own(flag(|asked| asked.args), config.cmd, image.cmd),
-        working_dir: own_text(flag(|asked| asked.working_dir), config.working_dir, image.working_dir),
+        working_dir: own_text(
+            flag(|asked| asked.working_dir),
+            config.working_dir,
+            image.working_dir,
+        ),
         user: own_text(flag(|asked| asked.user), config.user, image.user),
         env,
         secret_env_version: labels.get(LABEL_SECRET_VERSION).cloned(),
-        ports: ports(&host, config.exposed_ports.as_deref().unwrap_or_default(), image.exposed_ports.as_deref(), asked.as_ref()),
+        ports: ports(
+            &host,
+            config.exposed_ports.as_deref().unwrap_or_default(),
+            image.exposed_ports.as_deref(),
+            asked.as_ref(),
+        ),
         volumes: volumes(container, &host, asked.as_ref()),
         host_mounts: host_mounts(container, &host),
         nano_cpus: positive(host.nano_cpus),
-        memory_mib: positive(host.memory).and_then(|bytes| u64::try_from(bytes).ok()).map(|bytes| bytes / MIB),
+        memory_mib: positive(host.memory)
+            .and_then(|bytes| u64::try_from(bytes).ok())
+            .map(|bytes| bytes / MIB),
         shm_mib: shm(&host),
-        gpu: labels
-            .get(LABEL_GPU_KIND)
-            .and_then(|kind| GpuRequest::parse(kind, i64::try_from(devices.len()).unwrap_or_default()).ok()),
-        pool: labels.get(LABEL_POOL).map(|pool| super::spec::PoolBudget { pool: pool.clone(), gpus: 0 }),
+        gpu: labels.get(LABEL_GPU_KIND).and_then(|kind| {
+            GpuRequest::parse(kind, i64::try_from(devices.len()).unwrap_or_default()).ok()
+        }),
+        pool: labels.get(LABEL_POOL).map(|pool| super::spec::PoolBudget {
+            pool: pool.clone(),
+            gpus: 0,
+        }),
         restart: restart(&host),
-        network: host.network_mode.clone().filter(|mode| !matches!(mode.as_str(), "" | "default" | "bridge")),
+        network: host
+            .network_mode
+            .clone()
+            .filter(|mode| !matches!(mode.as_str(), "" | "default" | "bridge")),
         ulimits: host
             .ulimits
             .iter()
             .flatten()
-            .filter_map(|limit| Some((limit.name.clone()?, Ulimit { soft: limit.soft?, hard: limit.hard? })))
+            .filter_map(|limit| {
+                Some((
+                    limit.name.clone()?,
+                    Ulimit {
+                        soft: limit.soft?,
+                        hard: limit.hard?,
+                    },
+                ))
+            })
             .collect(),
         labels: user_labels(&labels, image.labels.as_ref(), asked.as_ref()),
         health: config
             .healthcheck
             .as_ref()
-            .filter(|check| flag(|asked| asked.health).unwrap_or(Some(*check) != image.healthcheck.as_ref()))
+            .filter(|check| {
+                flag(|asked| asked.health).unwrap_or(Some(*check) != image.healthcheck.as_ref())
+            })
             .and_then(health_check),
-        stop_grace_seconds: config.stop_timeout.and_then(|seconds| u32::try_from(seconds).ok()),
+        stop_grace_seconds: config
+            .stop_timeout
+            .and_then(|seconds| u32::try_from(seconds).ok()),
         ..ContainerSpec::default()
     };
     let container_state = container.state.clone().unwrap_or_default();
@@ -187,13 +258,18 @@ pub(crate) fn observe(container: &ContainerInspectResponse, image: Option<&Image
         secret_env_names,
         devices,
         state: state(container),
-        health: container_state.health.and_then(|health| health.status).and_then(health_status),
+        health: container_state
+            .health
+            .and_then(|health| health.status)
+            .and_then(health_status),
         exit_code: container_state.exit_code,
         error: container_state.error.filter(|error| !error.is_empty()),
         restarts: container.restart_count.unwrap_or_default(),
         mark,
         image_id: container.image.clone().unwrap_or_default(),
-        started_at: container_state.started_at.filter(|time| !time.starts_with("0001-")),
+        started_at: container_state
+            .started_at
+            .filter(|time| !time.starts_with("0001-")),
     }
 }
 
@@ -208,8 +284,14 @@ fn shm(host: &HostConfig) -> Option<u64> {
 }
 
 /// Splits a container's environment: what was asked for, without the image's own, ours and secrets.
-fn environment(all: &[String], image: Option<&[String]>, asked: Option<&Asked>) -> (BTreeMap<String, String>, BTreeSet<String>) {
-    let secret: BTreeSet<String> = asked.map(|asked| asked.secret_env.iter().cloned().collect()).unwrap_or_default();
+fn environment(
+    all: &[String],
+    image: Option<&[String]>,
+    asked: Option<&Asked>,
+) -> (BTreeMap<String, String>, BTreeSet<String>) {
+    let secret: BTreeSet<String> = asked
+        .map(|asked| asked.secret_env.iter().cloned().collect())
+        .unwrap_or_default();
     let mut env = BTreeMap::new();
     let mut secret_found = BTreeSet::new();
     for entry in all {
@@ -228,7 +310,11 @@ fn environment(all: &[String], image: Option<&[String]>, asked: Option<&Asked>) 
     (env, secret_found)
 }
 
-fn user_labels(all: &HashMap<String, String>, image: Option<&HashMap<String, String>>, asked: Option<&Asked>) -> BTreeMap<String, String> {
+fn user_labels(
+    all: &HashMap<String, String>,
+    image: Option<&HashMap<String, String>>,
+    asked: Option<&Asked>,
+) -> BTreeMap<String, String> {
     all.iter()
         .filter(|(key, value)| {
             let explicit = asked.is_some_and(|asked| asked.labels.contains(*key));
@@ -259,18 +345,42 @@ fn parse_port(key: &str) -> Option<(u16, Protocol)> {
     Some((port.parse().ok()?, protocol))
 }
 
-fn ports(host: &HostConfig, exposed: &[String], image: Option<&[String]>, asked: Option<&Asked>) -> Vec<PortSpec> {
+fn ports(
+    host: &HostConfig,
+    exposed: &[String],
+    image: Option<&[String]>,
+    asked: Option<&Asked>,
+) -> Vec<PortSpec> {
     let bound = host.port_bindings.clone().unwrap_or_default();
     let mut found = Vec::new();
-    for key in exposed.iter().chain(bound.keys().filter(|key| !exposed.contains(key))) {
-        let Some((port, protocol)) = parse_port(key) else { continue };
-        let known: Vec<&PortSpec> = asked.iter().flat_map(|asked| &asked.ports).filter(|spec| port_key(spec) == *key).collect();
+    for key in exposed
+        .iter()
+        .chain(bound.keys().filter(|key| !exposed.contains(key)))
+    {
+        let Some((port, protocol)) = parse_port(key) else {
+            continue;
+        };
+        let known: Vec<&PortSpec> = asked
+            .iter()
+            .flat_map(|asked| &asked.ports)
+            .filter(|spec| port_key(spec) == *key)
+            .collect();
         let bindings: Vec<_> = bound.get(key).cloned().flatten().unwrap_or_default();
-        let named = |at: usize| known.get(at).map_or_else(|| format!("port-{port}"), |spec| spec.name.clone());
+        let named = |at: usize| {
+            known
+                .get(at)
+                .map_or_else(|| format!("port-{port}"), |spec| spec.name.clone())
+        };
         if bindings.is_empty() {
             let inherited = image.map_or(asked.is_some(), |image| image.contains(key));
             if !known.is_empty() || !inherited {
-                found.push(PortSpec { name: named(0), port, host_port: None, host_ip: None, protocol });
+                found.push(PortSpec {
+                    name: named(0),
+                    port,
+                    host_port: None,
+                    host_ip: None,
+                    protocol,
+                });
             }
             continue;
         }
@@ -278,20 +388,31 @@ fn ports(host: &HostConfig, exposed: &[String], image: Option<&[String]>, asked:
             found.push(PortSpec {
                 name: named(at),
                 port,
-                host_port: binding.host_port.as_deref().and_then(|port| port.parse().ok()).filter(|port| *port != 0),
+                host_port: binding
+                    .host_port
+                    .as_deref()
+                    .and_then(|port| port.parse().ok())
+                    .filter(|port| *port != 0),
                 host_ip: binding.host_ip.clone().filter(|ip| !ip.is_empty()),
                 protocol,
             });
         }
     }
     // In the order that was asked for, so that nothing seems to change.
-    let order = |port: &PortSpec| asked.and_then(|asked| asked.ports.iter().position(|spec| spec.name == port.name)).unwrap_or(usize::MAX);
+    let order = |port: &PortSpec| {
+        asked
+            .and_then(|asked| asked.ports.iter().position(|spec| spec.name == port.name))
+            .unwrap_or(usize::MAX)
+    };
     found.sort_by_key(|port| (order(port), port.clone()));
     found
 }
 
 fn published(container: &ContainerInspectResponse) -> Vec<Published> {
-    let ports = container.network_settings.as_ref().and_then(|settings| settings.ports.as_ref());
+    let ports = container
+        .network_settings
+        .as_ref()
+        .and_then(|settings| settings.ports.as_ref());
     let mut found: Vec<Published> = ports
         .into_iter()
         .flatten()
@@ -299,7 +420,12 @@ fn published(container: &ContainerInspectResponse) -> Vec<Published> {
         .flat_map(|((port, protocol), bindings)| {
             bindings.iter().filter_map(move |binding| {
                 let host_port = binding.host_port.as_deref()?.parse().ok()?;
-                Some(Published { port, protocol, host_ip: binding.host_ip.clone().unwrap_or_default(), host_port })
+                Some(Published {
+                    port,
+                    protocol,
+                    host_ip: binding.host_ip.clone().unwrap_or_default(),
+                    host_port,
+                })
             })
         })
         .collect();
@@ -307,18 +433,32 @@ fn published(container: &ContainerInspectResponse) -> Vec<Published> {
     found
 }
 
-fn volumes(container: &ContainerInspectResponse, host: &HostConfig, asked: Option<&Asked>) -> BTreeMap<String, VolumeSpec> {
+fn volumes(
+    container: &ContainerInspectResponse,
+    host: &HostConfig,
+    asked: Option<&Asked>,
+) -> BTreeMap<String, VolumeSpec> {
     let mut found = BTreeMap::new();
     for mount in container.mounts.iter().flatten() {
-        let (Some(docker_name), Some(path)) = (&mount.name, &mount.destination) else { continue };
-        let configured = host.mounts.iter().flatten().any(|asked| asked.typ == Some(MountType::VOLUME) && asked.source.as_ref() == Some(docker_name));
-        let bound = host.binds.iter().flatten().any(|bind| bind.split(':').next() == Some(docker_name));
+        let (Some(docker_name), Some(path)) = (&mount.name, &mount.destination) else {
+            continue;
+        };
+        let configured = host.mounts.iter().flatten().any(|asked| {
+            asked.typ == Some(MountType::VOLUME) && asked.source.as_ref() == Some(docker_name)
+        });
+        let bound = host
+            .binds
+            .iter()
+            .flatten()
+            .any(|bind| bind.split(':').next() == Some(docker_name));
         // Else it is an anonymous volume of the image.
         if !configured && !bound {
             continue;
         }
         let known = asked.and_then(|asked| {
-            asked.volumes.iter().find(|(_, volume)| volume.docker_name == *docker_name && volume.mount_path == *path)
+            asked.volumes.iter().find(|(_, volume)| {
+                volume.docker_name == *docker_name && volume.mount_path == *path
+            })
         });
         let name = known.map_or_else(|| docker_name.clone(), |(name, _)| name.clone());
         found.insert(
@@ -339,13 +479,21 @@ fn host_mounts(container: &ContainerInspectResponse, host: &HostConfig) -> Vec<H
         .mounts
         .iter()
         .flatten()
-        .filter(|mount| mount.typ.as_ref().is_some_and(|typ| typ.to_string() == "bind"))
+        .filter(|mount| mount.typ.as_deref() == Some("bind"))
         .filter_map(|mount| {
-            Some(HostMount { host_path: mount.source.clone()?, mount_path: mount.destination.clone()?, read_only: mount.rw == Some(false) })
+            Some(HostMount {
+                host_path: mount.source.clone()?,
+                mount_path: mount.destination.clone()?,
+                read_only: mount.rw == Some(false),
+            })
         })
         .collect();
     let order = |mount: &HostMount| {
-        let asked = host.mounts.iter().flatten().position(|asked| asked.target.as_ref() == Some(&mount.mount_path));
+        let asked = host
+            .mounts
+            .iter()
+            .flatten()
+            .position(|asked| asked.target.as_ref() == Some(&mount.mount_path));
         asked.unwrap_or(usize::MAX)
     };
     found.sort_by_key(|mount| (order(mount), mount.mount_path.clone()));
@@ -357,9 +505,12 @@ fn restart(host: &HostConfig) -> Restart {
     match policy.name {
         Some(RestartPolicyNameEnum::ALWAYS) => Restart::Always,
         Some(RestartPolicyNameEnum::UNLESS_STOPPED) => Restart::UnlessStopped,
-        Some(RestartPolicyNameEnum::ON_FAILURE) => {
-            Restart::OnFailure(policy.maximum_retry_count.and_then(|most| u32::try_from(most).ok()).unwrap_or_default())
-        }
+        Some(RestartPolicyNameEnum::ON_FAILURE) => Restart::OnFailure(
+            policy
+                .maximum_retry_count
+                .and_then(|most| u32::try_from(most).ok())
+                .unwrap_or_default(),
+        ),
         _ => Restart::No,
     }
 }
@@ -377,10 +528,17 @@ fn health_check(config: &HealthConfig) -> Option<HealthCheck> {
     let words: Vec<&str> = config.test.iter().flatten().map(String::as_str).collect();
     let probe = match words.as_slice() {
         ["CMD", "/bin/sh", "-c", script, "loomplane", url] if *script == HTTP_PROBE => {
-            let (port, path) = url.strip_prefix("http://127.0.0.1:").and_then(|rest| Some(rest.split_at(rest.find('/')?)))?;
-            Probe::Http { port: port.parse().ok()?, path: path.to_owned() }
+            let (port, path) = url
+                .strip_prefix("http://127.0.0.1:")
+                .and_then(|rest| Some(rest.split_at(rest.find('/')?)))?;
+            Probe::Http {
+                port: port.parse().ok()?,
+                path: path.to_owned(),
+            }
         }
-        ["CMD", words @ ..] => Probe::Command(words.iter().map(|word| (*word).to_owned()).collect()),
+        ["CMD", words @ ..] => {
+            Probe::Command(words.iter().map(|word| (*word).to_owned()).collect())
+        }
         ["CMD-SHELL", text] => Probe::Command(["/bin/sh", "-c", text].map(str::to_owned).to_vec()),
         _ => return None,
     };
@@ -392,7 +550,11 @@ fn health_check(config: &HealthConfig) -> Option<HealthCheck> {
         probe,
         interval_seconds: seconds(config.interval, 30),
         timeout_seconds: seconds(config.timeout, 30),
-        retries: config.retries.and_then(|retries| u32::try_from(retries).ok()).filter(|retries| *retries > 0).unwrap_or(3),
+        retries: config
+            .retries
+            .and_then(|retries| u32::try_from(retries).ok())
+            .filter(|retries| *retries > 0)
+            .unwrap_or(3),
         startup_seconds: seconds(config.start_period, 0),
     })
 }

@@ -3,7 +3,11 @@ use crate::ssh::docker::body::{DefaultRuntime, render};
 use secrecy::SecretString;
 
 /// What Docker shows for a container that was made with `body` from an image with `image`'s configuration.
-fn shown(spec: &ContainerSpec, devices: &[CardUuid], image: &ImageConfig) -> ContainerInspectResponse {
+fn shown(
+    spec: &ContainerSpec,
+    devices: &[CardUuid],
+    image: &ImageConfig,
+) -> ContainerInspectResponse {
     let body = render(spec, devices, "run-1", DefaultRuntime::Plain);
     let mut env = image.env.clone().unwrap_or_default();
     env.extend(body.env.clone().unwrap_or_default());
@@ -72,16 +76,43 @@ fn maximal() -> ContainerSpec {
         secret_env: [(text("TOKEN"), SecretString::from("hunter22"))].into(),
         secret_env_version: Some(text("3")),
         ports: vec![
-            PortSpec { name: text("http"), port: 8000, host_port: Some(18000), host_ip: Some(text("127.0.0.1")), protocol: Protocol::Tcp },
-            PortSpec { name: text("admin"), port: 8001, host_port: None, host_ip: None, protocol: Protocol::Tcp },
-            PortSpec { name: text("dns"), port: 53, host_port: Some(1053), host_ip: None, protocol: Protocol::Udp },
+            PortSpec {
+                name: text("http"),
+                port: 8000,
+                host_port: Some(18000),
+                host_ip: Some(text("127.0.0.1")),
+                protocol: Protocol::Tcp,
+            },
+            PortSpec {
+                name: text("admin"),
+                port: 8001,
+                host_port: None,
+                host_ip: None,
+                protocol: Protocol::Tcp,
+            },
+            PortSpec {
+                name: text("dns"),
+                port: 53,
+                host_port: Some(1053),
+                host_ip: None,
+                protocol: Protocol::Udp,
+            },
         ],
         volumes: [(
             text("cache"),
-            VolumeSpec { docker_name: text("chat-cache"), mount_path: text("/cache"), read_only: false, delete_on_destroy: true },
+            VolumeSpec {
+                docker_name: text("chat-cache"),
+                mount_path: text("/cache"),
+                read_only: false,
+                delete_on_destroy: true,
+            },
         )]
         .into(),
-        host_mounts: vec![HostMount { host_path: text("/data"), mount_path: text("/data"), read_only: true }],
+        host_mounts: vec![HostMount {
+            host_path: text("/data"),
+            mount_path: text("/data"),
+            read_only: true,
+        }],
         nano_cpus: Some(1_500_000_000),
         memory_mib: Some(512),
         shm_mib: Some(128),
@@ -92,7 +123,10 @@ fn maximal() -> ContainerSpec {
         ulimits: [(text("memlock"), Ulimit { soft: -1, hard: -1 })].into(),
         labels: [(text("team"), text("ml"))].into(),
         health: Some(HealthCheck {
-            probe: Probe::Http { port: 8000, path: text("/health?x='1'") },
+            probe: Probe::Http {
+                port: 8000,
+                path: text("/health?x='1'"),
+            },
             interval_seconds: 10,
             timeout_seconds: 5,
             retries: 3,
@@ -114,15 +148,30 @@ fn what_was_asked_for_is_read_back_whole() {
     assert_eq!(comparable(found.spec), comparable(maximal()));
     assert_eq!(found.devices, devices);
     assert_eq!(found.secret_env_names, BTreeSet::from(["TOKEN".to_owned()]));
-    assert_eq!(found.mark, Some(Mark { service: "chat".to_owned(), run: "run-1".to_owned() }));
+    assert_eq!(
+        found.mark,
+        Some(Mark {
+            service: "chat".to_owned(),
+            run: "run-1".to_owned()
+        })
+    );
 }
 
 #[test]
 fn the_images_own_settings_are_not_taken_for_asked_ones() {
-    let minimal = ContainerSpec { name: "chat".to_owned(), image: "app".to_owned(), ..ContainerSpec::default() };
+    let minimal = ContainerSpec {
+        name: "chat".to_owned(),
+        image: "app".to_owned(),
+        ..ContainerSpec::default()
+    };
     for config in [Some(image()), None] {
         let found = observe(&shown(&minimal, &[], &image()), config.as_ref());
-        assert_eq!(comparable(found.spec), comparable(minimal.clone()), "with the image there: {}", config.is_some());
+        assert_eq!(
+            comparable(found.spec),
+            comparable(minimal.clone()),
+            "with the image there: {}",
+            config.is_some()
+        );
     }
 }
 
@@ -142,15 +191,38 @@ fn a_foreign_container_is_read_against_its_image() {
     .unwrap();
     let found = observe(&made, Some(&image()));
     assert_eq!(found.mark, None);
-    assert_eq!(found.spec.env, BTreeMap::from([("X".to_owned(), "1".to_owned())]));
+    assert_eq!(
+        found.spec.env,
+        BTreeMap::from([("X".to_owned(), "1".to_owned())])
+    );
     assert_eq!(found.spec.args.as_deref(), Some(&["other".to_owned()][..]));
-    assert_eq!((found.spec.command.clone(), found.spec.user.clone(), found.spec.health.clone()), (None, None, None));
-    assert_eq!(found.spec.labels, BTreeMap::from([("mine".to_owned(), "y".to_owned())]));
+    assert_eq!(
+        (
+            found.spec.command.clone(),
+            found.spec.user.clone(),
+            found.spec.health.clone()
+        ),
+        (None, None, None)
+    );
+    assert_eq!(
+        found.spec.labels,
+        BTreeMap::from([("mine".to_owned(), "y".to_owned())])
+    );
     assert_eq!(found.spec.ports.len(), 1);
-    assert_eq!((found.spec.ports[0].port, found.spec.ports[0].host_port), (80, Some(8080)));
+    assert_eq!(
+        (found.spec.ports[0].port, found.spec.ports[0].host_port),
+        (80, Some(8080))
+    );
     assert_eq!(found.spec.volumes.keys().collect::<Vec<_>>(), ["data"]);
     assert_eq!(found.spec.host_mounts.len(), 1);
-    assert_eq!((found.spec.restart, found.spec.memory_mib, found.spec.shm_mib), (Restart::Always, None, None));
+    assert_eq!(
+        (
+            found.spec.restart,
+            found.spec.memory_mib,
+            found.spec.shm_mib
+        ),
+        (Restart::Always, None, None)
+    );
 }
 
 #[test]
@@ -161,7 +233,11 @@ fn s5_no_secret_is_in_what_is_read_back() {
 
 #[test]
 fn s3a_a_cpu_service_gets_no_card_where_nvidia_is_the_default_runtime() {
-    let minimal = ContainerSpec { name: "chat".to_owned(), image: "app".to_owned(), ..ContainerSpec::default() };
+    let minimal = ContainerSpec {
+        name: "chat".to_owned(),
+        image: "app".to_owned(),
+        ..ContainerSpec::default()
+    };
     let env = |runtime| render(&minimal, &[], "r", runtime).env.unwrap();
     assert_eq!(env(DefaultRuntime::Nvidia), ["NVIDIA_VISIBLE_DEVICES=void"]);
     assert!(env(DefaultRuntime::Plain).is_empty());

@@ -196,23 +196,53 @@ impl ContainerSpec {
     /// # Errors
     /// [`SshError::Refused`], naming the attribute.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |what: String, reason: &str| Err(SshError::Refused { what, reason: reason.to_owned() });
+        let refuse = |what: String, reason: &str| {
+            Err(SshError::Refused {
+                what,
+                reason: reason.to_owned(),
+            })
+        };
         if !is_name(&self.name, 2) {
-            return refuse(format!("name {:?}", self.name), "a container's name has two or more of A-Z a-z 0-9 _ . - and starts with a letter or digit");
+            return refuse(
+                format!("name {:?}", self.name),
+                "a container's name has two or more of A-Z a-z 0-9 _ . - and starts with a letter or digit",
+            );
         }
         if self.name.len() > 200 {
             return refuse("name".to_owned(), "it is longer than 200 characters");
         }
-        if self.image.trim().is_empty() || self.image.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return refuse(format!("image {:?}", self.image), "an image reference has no blanks (example: ghcr.io/owner/app:1.2)");
+        if self.image.trim().is_empty()
+            || self
+                .image
+                .chars()
+                .any(|c| c.is_whitespace() || c.is_control())
+        {
+            return refuse(
+                format!("image {:?}", self.image),
+                "an image reference has no blanks (example: ghcr.io/owner/app:1.2)",
+            );
         }
-        let secret = self.secret_env.iter().map(|(key, value)| ("secret_env", key, value.expose_secret()));
-        for (attribute, key, value) in self.env.iter().map(|(key, value)| ("env", key, value.as_str())).chain(secret) {
+        let secret = self
+            .secret_env
+            .iter()
+            .map(|(key, value)| ("secret_env", key, value.expose_secret()));
+        for (attribute, key, value) in self
+            .env
+            .iter()
+            .map(|(key, value)| ("env", key, value.as_str()))
+            .chain(secret)
+        {
             if key.is_empty() || key.contains('=') || key.contains('\0') {
-                return refuse(format!("{attribute}[{key:?}]"), "a variable's name is not empty and has neither = nor NUL");
+                return refuse(
+                    format!("{attribute}[{key:?}]"),
+                    "a variable's name is not empty and has neither = nor NUL",
+                );
             }
             if value.contains('\0') {
-                return refuse(format!("the value of {attribute}[{key:?}]"), "it holds a NUL character");
+                return refuse(
+                    format!("the value of {attribute}[{key:?}]"),
+                    "it holds a NUL character",
+                );
             }
             if key == VISIBLE_DEVICES {
                 return refuse(
@@ -221,23 +251,43 @@ impl ContainerSpec {
                 );
             }
         }
-        if let Some(key) = self.secret_env.keys().find(|key| self.env.contains_key(*key)) {
+        if let Some(key) = self
+            .secret_env
+            .keys()
+            .find(|key| self.env.contains_key(*key))
+        {
             return refuse(format!("env[{key:?}]"), "secret_env has the same name");
         }
-        if let Some(key) = self.labels.keys().find(|key| key.starts_with(LABEL_PREFIX) || key.is_empty()) {
-            return refuse(format!("labels[{key:?}]"), "labels that begin with io.loomplane. are Loomplane's own, and a label has a name");
+        if let Some(key) = self
+            .labels
+            .keys()
+            .find(|key| key.starts_with(LABEL_PREFIX) || key.is_empty())
+        {
+            return refuse(
+                format!("labels[{key:?}]"),
+                "labels that begin with io.loomplane. are Loomplane's own, and a label has a name",
+            );
         }
         for (name, volume) in &self.volumes {
             if !is_name(&volume.docker_name, 2) {
-                return refuse(format!("volumes[{name:?}]"), "a volume's name has A-Z a-z 0-9 _ . - and starts with a letter or digit");
+                return refuse(
+                    format!("volumes[{name:?}]"),
+                    "a volume's name has A-Z a-z 0-9 _ . - and starts with a letter or digit",
+                );
             }
             if !volume.mount_path.starts_with('/') {
-                return refuse(format!("volumes[{name:?}].mount_path"), "it must be an absolute path");
+                return refuse(
+                    format!("volumes[{name:?}].mount_path"),
+                    "it must be an absolute path",
+                );
             }
         }
         for mount in &self.host_mounts {
             if !mount.host_path.starts_with('/') || !mount.mount_path.starts_with('/') {
-                return refuse(format!("host_mounts of {:?}", mount.host_path), "both paths must be absolute");
+                return refuse(
+                    format!("host_mounts of {:?}", mount.host_path),
+                    "both paths must be absolute",
+                );
             }
         }
         let mut published = std::collections::BTreeSet::new();
@@ -248,21 +298,33 @@ impl ContainerSpec {
             if let Some(host_port) = port.host_port
                 && !published.insert((port.host_ip.clone(), host_port, port.protocol))
             {
-                return refuse(format!("ports[{:?}]", port.name), "another port of the service is published there");
+                return refuse(
+                    format!("ports[{:?}]", port.name),
+                    "another port of the service is published there",
+                );
             }
         }
         if let (Some(memory), Some(shm)) = (self.memory_mib, self.shm_mib)
             && shm >= memory
         {
-            return refuse("size.shm".to_owned(), "it counts toward size.memory, so it must be smaller");
+            return refuse(
+                "size.shm".to_owned(),
+                "it counts toward size.memory, so it must be smaller",
+            );
         }
         if self.memory_mib.is_some_and(|memory| memory < 6) {
             return refuse("size.memory".to_owned(), "Docker needs at least 6 MiB");
         }
-        if let Some(HealthCheck { probe: Probe::Http { path, .. }, .. }) = &self.health
+        if let Some(HealthCheck {
+            probe: Probe::Http { path, .. },
+            ..
+        }) = &self.health
             && (!path.starts_with('/') || path.chars().any(|c| c.is_whitespace() || c.is_control()))
         {
-            return refuse(format!("health_check.http_path {path:?}"), "it starts with / and has no blanks");
+            return refuse(
+                format!("health_check.http_path {path:?}"),
+                "it starts with / and has no blanks",
+            );
         }
         Ok(())
     }
@@ -283,7 +345,9 @@ impl ContainerSpec {
 fn is_name(name: &str, least: usize) -> bool {
     name.len() >= least
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'))
 }
 
 #[cfg(test)]
@@ -291,7 +355,11 @@ mod tests {
     use super::*;
 
     fn spec() -> ContainerSpec {
-        ContainerSpec { name: "chat".to_owned(), image: "busybox".to_owned(), ..ContainerSpec::default() }
+        ContainerSpec {
+            name: "chat".to_owned(),
+            image: "busybox".to_owned(),
+            ..ContainerSpec::default()
+        }
     }
 
     #[test]
@@ -307,23 +375,51 @@ mod tests {
         assert!(with(&|s| s.image = "a b".to_owned()).contains("image"));
         assert!(with(&|s| drop(s.env.insert("A=B".to_owned(), String::new()))).contains("env"));
         assert!(with(&|s| drop(s.env.insert("A".to_owned(), "\0".to_owned()))).contains("NUL"));
-        assert!(with(&|s| drop(s.labels.insert("io.loomplane.service".to_owned(), "x".to_owned()))).contains("labels"));
+        assert!(
+            with(&|s| drop(
+                s.labels
+                    .insert("io.loomplane.service".to_owned(), "x".to_owned())
+            ))
+            .contains("labels")
+        );
         assert!(with(&|s| (s.memory_mib, s.shm_mib) = (Some(64), Some(64))).contains("size.shm"));
-        let port = PortSpec { name: "http".to_owned(), port: 80, host_port: Some(8080), host_ip: None, protocol: Protocol::Tcp };
-        assert!(with(&|s| s.ports = vec![port.clone(), PortSpec { name: "other".to_owned(), ..port.clone() }]).contains("other"));
+        let port = PortSpec {
+            name: "http".to_owned(),
+            port: 80,
+            host_port: Some(8080),
+            host_ip: None,
+            protocol: Protocol::Tcp,
+        };
+        assert!(
+            with(&|s| s.ports = vec![
+                port.clone(),
+                PortSpec {
+                    name: "other".to_owned(),
+                    ..port.clone()
+                }
+            ])
+            .contains("other")
+        );
     }
 
     #[test]
     fn s3_visible_devices_is_not_the_users_to_set() {
         let mut spec = spec();
-        spec.env.insert(VISIBLE_DEVICES.to_owned(), "all".to_owned());
-        assert!(spec.validate().unwrap_err().to_string().contains("size.gpu"));
+        spec.env
+            .insert(VISIBLE_DEVICES.to_owned(), "all".to_owned());
+        assert!(
+            spec.validate()
+                .unwrap_err()
+                .to_string()
+                .contains("size.gpu")
+        );
     }
 
     #[test]
     fn s5_secrets_are_cut_out_of_logs_and_debug_output() {
         let mut spec = spec();
-        spec.secret_env.insert("TOKEN".to_owned(), SecretString::from("hunter22"));
+        spec.secret_env
+            .insert("TOKEN".to_owned(), SecretString::from("hunter22"));
         assert_eq!(spec.redact("got hunter22!"), "got ***!");
         assert!(!format!("{spec:?}").contains("hunter22"));
     }

@@ -35,18 +35,31 @@ impl Route {
     pub fn render(self) -> &'static str {
         match self {
             Self::Forwarded => "over its forwarded socket",
-            Self::DialStdio => "through docker system dial-stdio, since sshd forbids forwarding its socket",
+            Self::DialStdio => {
+                "through docker system dial-stdio, since sshd forbids forwarding its socket"
+            }
             Self::SudoDialStdio => "through sudo docker system dial-stdio (docker_sudo)",
         }
     }
 
     /// The words that connect stdin and stdout to the engine; none when it is forwarded.
     pub(crate) fn dial_words(self, socket: &str) -> Option<Vec<String>> {
-        let docker = ["docker".to_owned(), "-H".to_owned(), format!("unix://{socket}"), "system".to_owned(), "dial-stdio".to_owned()];
+        let docker = [
+            "docker".to_owned(),
+            "-H".to_owned(),
+            format!("unix://{socket}"),
+            "system".to_owned(),
+            "dial-stdio".to_owned(),
+        ];
         match self {
             Self::Forwarded => None,
             Self::DialStdio => Some(docker.to_vec()),
-            Self::SudoDialStdio => Some(["sudo".to_owned(), "-n".to_owned()].into_iter().chain(docker).collect()),
+            Self::SudoDialStdio => Some(
+                ["sudo".to_owned(), "-n".to_owned()]
+                    .into_iter()
+                    .chain(docker)
+                    .collect(),
+            ),
         }
     }
 }
@@ -71,13 +84,31 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(connection: Arc<Connection>, route: Route, socket: &str) -> Arc<Self> {
-        let room = if route == Route::Forwarded { FORWARDED } else { DIALED };
-        Arc::new(Self { connection, route, socket: socket.to_owned(), room: Arc::new(Semaphore::new(room)), idle: Mutex::default() })
+        let room = if route == Route::Forwarded {
+            FORWARDED
+        } else {
+            DIALED
+        };
+        Arc::new(Self {
+            connection,
+            route,
+            socket: socket.to_owned(),
+            room: Arc::new(Semaphore::new(room)),
+            idle: Mutex::default(),
+        })
     }
 
     /// One exchange. Dropping the answer's body ends the request on the server too, since its channel is closed.
-    pub(crate) async fn request(self: Arc<Self>, request: BollardRequest) -> Result<hyper::Response<Incoming>, DockerError> {
-        let permit = self.room.clone().acquire_owned().await.map_err(|_| broken("the connection is closed"))?;
+    pub(crate) async fn request(
+        self: Arc<Self>,
+        request: BollardRequest,
+    ) -> Result<hyper::Response<Incoming>, DockerError> {
+        let permit = self
+            .room
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| broken("the connection is closed"))?;
         let mut sender = match self.take_idle() {
             Some(sender) => sender,
             None => self.dial().await?,
@@ -86,7 +117,10 @@ impl Pool {
         // The body is read by bollard; when it is done, the connection is free for the next request.
         tokio::spawn(async move {
             if sender.ready().await.is_ok() {
-                self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+                self.idle
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(sender);
             }
             drop(permit);
         });
@@ -105,10 +139,17 @@ impl Pool {
 
     async fn dial(&self) -> Result<SendRequest<Body>, DockerError> {
         let stream = match self.route.dial_words(&self.socket) {
-            None => self.connection.unix_socket(&self.socket).await.map_err(carried)?.ok_or_else(|| broken("the engine's socket was closed"))?,
+            None => self
+                .connection
+                .unix_socket(&self.socket)
+                .await
+                .map_err(carried)?
+                .ok_or_else(|| broken("the engine's socket was closed"))?,
             Some(words) => {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                exec::stream(&self.connection, "docker system dial-stdio", &words).await.map_err(carried)?
+                exec::stream(&self.connection, "docker system dial-stdio", &words)
+                    .await
+                    .map_err(carried)?
             }
         };
         let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
@@ -123,7 +164,11 @@ impl Pool {
 
 /// Path-only URI with a Host header, and registry credentials in the alphabet that the engine decodes (URL-safe; bollard writes the standard one).
 fn on_the_wire(mut request: BollardRequest) -> Result<BollardRequest, DockerError> {
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str())
+        .to_owned();
     *request.uri_mut() = path.parse()?;
     let headers = request.headers_mut();
     headers.insert(HOST, HeaderValue::from_static("docker"));
@@ -138,9 +183,13 @@ fn on_the_wire(mut request: BollardRequest) -> Result<BollardRequest, DockerErro
 }
 
 fn broken(what: &str) -> DockerError {
-    DockerError::IOError { err: std::io::Error::new(std::io::ErrorKind::BrokenPipe, what.to_owned()) }
+    DockerError::IOError {
+        err: std::io::Error::new(std::io::ErrorKind::BrokenPipe, what.to_owned()),
+    }
 }
 
 fn carried(error: SshError) -> DockerError {
-    DockerError::IOError { err: std::io::Error::other(error) }
+    DockerError::IOError {
+        err: std::io::Error::other(error),
+    }
 }

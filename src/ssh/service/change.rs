@@ -41,33 +41,61 @@ pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
     differs(was.image != new.image, "image");
     differs(was.labels != new.labels, "labels");
     differs(was.network != new.network, "network");
-    differs(was.pool.as_ref().map(|pool| &pool.pool) != new.pool.as_ref().map(|pool| &pool.pool), "pool");
+    differs(
+        was.pool.as_ref().map(|pool| &pool.pool) != new.pool.as_ref().map(|pool| &pool.pool),
+        "pool",
+    );
     differs(was.ports != new.ports, "ports");
     differs(
-        was.secret_env_version != new.secret_env_version || (!new.secret_env.is_empty() && !new.secret_env.keys().eq(secret_names)),
+        was.secret_env_version != new.secret_env_version
+            || (!new.secret_env.is_empty() && !new.secret_env.keys().eq(secret_names)),
         "secret_env",
     );
     differs(was.gpu != new.gpu, "size.gpu");
     differs(was.shm_mib != new.shm_mib, "size.shm");
-    differs(was.stop_grace_seconds != new.stop_grace_seconds, "stop_grace_seconds");
+    differs(
+        was.stop_grace_seconds != new.stop_grace_seconds,
+        "stop_grace_seconds",
+    );
     differs(was.ulimits != new.ulimits, "ulimits");
     differs(was.user != new.user, "user");
     let mounted = |spec: &ContainerSpec| -> Vec<_> {
-        spec.volumes.values().map(|volume| (volume.docker_name.clone(), volume.mount_path.clone(), volume.read_only)).collect()
+        spec.volumes
+            .values()
+            .map(|volume| {
+                (
+                    volume.docker_name.clone(),
+                    volume.mount_path.clone(),
+                    volume.read_only,
+                )
+            })
+            .collect()
     };
     differs(mounted(was) != mounted(new), "volumes");
     differs(was.working_dir != new.working_dir, "working_dir");
     // Docker can raise and lower a limit, not take it away.
-    differs(was.nano_cpus.is_some() && new.nano_cpus.is_none(), "size.cpu");
-    differs(was.memory_mib.is_some() && new.memory_mib.is_none(), "size.memory");
+    differs(
+        was.nano_cpus.is_some() && new.nano_cpus.is_none(),
+        "size.cpu",
+    );
+    differs(
+        was.memory_mib.is_some() && new.memory_mib.is_none(),
+        "size.memory",
+    );
     if !recreate.is_empty() {
         recreate.sort_unstable();
         return Change::Recreate(recreate);
     }
-    if was.nano_cpus == new.nano_cpus && was.memory_mib == new.memory_mib && was.restart == new.restart {
+    if was.nano_cpus == new.nano_cpus
+        && was.memory_mib == new.memory_mib
+        && was.restart == new.restart
+    {
         return Change::None;
     }
-    let memory = new.memory_mib.filter(|_| was.memory_mib != new.memory_mib).map(|mib| i64::try_from(mib * MIB).unwrap_or(i64::MAX));
+    let memory = new
+        .memory_mib
+        .filter(|_| was.memory_mib != new.memory_mib)
+        .map(|mib| i64::try_from(mib * MIB).unwrap_or(i64::MAX));
     Change::InPlace(Box::new(InPlace {
         body: ContainerUpdateBody {
             nano_cpus: new.nano_cpus.filter(|_| was.nano_cpus != new.nano_cpus),
@@ -87,7 +115,12 @@ mod tests {
     use secrecy::SecretString;
 
     fn base() -> ContainerSpec {
-        ContainerSpec { name: "chat".to_owned(), image: "app:1".to_owned(), memory_mib: Some(64), ..ContainerSpec::default() }
+        ContainerSpec {
+            name: "chat".to_owned(),
+            image: "app:1".to_owned(),
+            memory_mib: Some(64),
+            ..ContainerSpec::default()
+        }
     }
 
     fn old() -> Observed {
@@ -105,12 +138,34 @@ mod tests {
     #[test]
     fn s5_only_what_must_is_recreated() {
         assert_eq!(with(|_| {}), Change::None);
-        assert_eq!(with(|spec| spec.image = "app:2".to_owned()), Change::Recreate(vec!["image"]));
-        assert_eq!(with(|spec| drop(spec.env.insert("A".to_owned(), "1".to_owned()))), Change::Recreate(vec!["env"]));
-        assert_eq!(with(|spec| spec.memory_mib = None), Change::Recreate(vec!["size.memory"]));
-        assert_eq!(with(|spec| spec.secret_env_version = Some("2".to_owned())), Change::Recreate(vec!["secret_env"]));
-        assert_eq!(with(|spec| drop(spec.secret_env.insert("T".to_owned(), SecretString::from("x")))), Change::Recreate(vec!["secret_env"]));
-        assert!(matches!(with(|spec| spec.memory_mib = Some(128)), Change::InPlace(change) if change.body.memory == Some(128 << 20)));
-        assert!(matches!(with(|spec| spec.restart = Restart::No), Change::InPlace(change) if change.body.memory.is_none()));
+        assert_eq!(
+            with(|spec| spec.image = "app:2".to_owned()),
+            Change::Recreate(vec!["image"])
+        );
+        assert_eq!(
+            with(|spec| drop(spec.env.insert("A".to_owned(), "1".to_owned()))),
+            Change::Recreate(vec!["env"])
+        );
+        assert_eq!(
+            with(|spec| spec.memory_mib = None),
+            Change::Recreate(vec!["size.memory"])
+        );
+        assert_eq!(
+            with(|spec| spec.secret_env_version = Some("2".to_owned())),
+            Change::Recreate(vec!["secret_env"])
+        );
+        assert_eq!(
+            with(|spec| drop(
+                spec.secret_env
+                    .insert("T".to_owned(), SecretString::from("x"))
+            )),
+            Change::Recreate(vec!["secret_env"])
+        );
+        assert!(
+            matches!(with(|spec| spec.memory_mib = Some(128)), Change::InPlace(change) if change.body.memory == Some(128 << 20))
+        );
+        assert!(
+            matches!(with(|spec| spec.restart = Restart::No), Change::InPlace(change) if change.body.memory.is_none())
+        );
     }
 }

@@ -63,7 +63,10 @@ pub struct Failure {
 
 impl Failure {
     fn nothing(error: SshError) -> Self {
-        Self { error, existing: None }
+        Self {
+            error,
+            existing: None,
+        }
     }
 }
 
@@ -88,7 +91,11 @@ impl Server {
     ///
     /// # Errors
     /// [`Failure`]: `existing` is set when the container was made and stays (not healthy in time, interrupted while waiting).
-    pub async fn create_service(self: &Arc<Self>, deployment: &Deployment, scope: &Scope) -> Result<Deployed, Failure> {
+    pub async fn create_service(
+        self: &Arc<Self>,
+        deployment: &Deployment,
+        scope: &Scope,
+    ) -> Result<Deployed, Failure> {
         Box::pin(create::create(self, deployment, scope)).await
     }
 
@@ -104,7 +111,12 @@ impl Server {
     ///
     /// # Errors
     /// [`Failure`], with what is there: the old container, running as before, unless the message says otherwise.
-    pub async fn update_service(self: &Arc<Self>, old: &Observed, deployment: &Deployment, scope: &Scope) -> Result<Deployed, Failure> {
+    pub async fn update_service(
+        self: &Arc<Self>,
+        old: &Observed,
+        deployment: &Deployment,
+        scope: &Scope,
+    ) -> Result<Deployed, Failure> {
         Box::pin(update::update(self, old, deployment, scope)).await
     }
 
@@ -113,7 +125,13 @@ impl Server {
     ///
     /// # Errors
     /// [`Failure`], with what is still there.
-    pub async fn delete_service(self: &Arc<Self>, name: &str, id: Option<&str>, volumes: &[String], scope: &Scope) -> Result<(), Failure> {
+    pub async fn delete_service(
+        self: &Arc<Self>,
+        name: &str,
+        id: Option<&str>,
+        volumes: &[String],
+        scope: &Scope,
+    ) -> Result<(), Failure> {
         Box::pin(delete::delete(self, name, id, volumes, scope)).await
     }
 
@@ -124,6 +142,9 @@ impl Server {
     pub async fn import_service(&self, name: &str, scope: &Scope) -> Result<Observed> {
         settle::read(self, name, scope)
             .await?
-            .ok_or_else(|| SshError::Gone { server: self.name().to_owned(), name: name.to_owned() })
+            .ok_or_else(|| SshError::Gone {
+                server: self.name().to_owned(),
+                name: name.to_owned(),
+            })
     }
 }

@@ -43,16 +43,34 @@ pub(super) fn plan(current: bool, unfinished: bool, previous: bool) -> Vec<Step>
 }
 
 pub(super) async fn find(server: &Server, service: &str, scope: &Scope) -> Result<Found> {
-    let marked = |found: Option<Observed>| found.filter(|found| found.mark.as_ref().is_some_and(|mark| mark.service == service));
+    let marked = |found: Option<Observed>| {
+        found.filter(|found| {
+            found
+                .mark
+                .as_ref()
+                .is_some_and(|mark| mark.service == service)
+        })
+    };
     let (previous, unfinished) = (previous_name(service), unfinished_name(service));
-    let (current, unfinished, previous) =
-        tokio::try_join!(server.observe(service, scope), server.observe(&unfinished, scope), server.observe(&previous, scope))?;
+    let (current, unfinished, previous) = tokio::try_join!(
+        server.observe(service, scope),
+        server.observe(&unfinished, scope),
+        server.observe(&previous, scope)
+    )?;
     // The one that is replaced may be an imported container without our mark.
-    Ok(Found { current, unfinished: marked(unfinished), previous })
+    Ok(Found {
+        current,
+        unfinished: marked(unfinished),
+        previous,
+    })
 }
 
 /// The service as a refresh sees it. In the middle of a replacement (another run's, or a killed one's) that is the container that is being replaced.
-pub(super) async fn read(server: &Server, service: &str, scope: &Scope) -> Result<Option<Observed>> {
+pub(super) async fn read(
+    server: &Server,
+    service: &str,
+    scope: &Scope,
+) -> Result<Option<Observed>> {
     if let Some(current) = server.observe(service, scope).await? {
         return Ok(Some(current));
     }
@@ -64,16 +82,31 @@ pub(super) async fn read(server: &Server, service: &str, scope: &Scope) -> Resul
 }
 
 /// Refuses when another run is at work on the service; else puts right what a killed one left, and tells what is there.
-pub(super) async fn settle(server: &Arc<Server>, service: &str, scope: &Scope) -> Result<(Found, Vec<String>)> {
+pub(super) async fn settle(
+    server: &Arc<Server>,
+    service: &str,
+    scope: &Scope,
+) -> Result<(Found, Vec<String>)> {
     let mut found = find(server, service, scope).await?;
-    let steps = plan(found.current.is_some(), found.unfinished.is_some(), found.previous.is_some());
+    let steps = plan(
+        found.current.is_some(),
+        found.unfinished.is_some(),
+        found.previous.is_some(),
+    );
     if steps.is_empty() {
         return Ok((found, Vec::new()));
     }
-    if let Some(mark) = found.unfinished.as_ref().and_then(|unfinished| unfinished.mark.as_ref())
+    if let Some(mark) = found
+        .unfinished
+        .as_ref()
+        .and_then(|unfinished| unfinished.mark.as_ref())
         && server.is_at_work(&mark.run, service, scope).await?
     {
-        return Err(SshError::Busy { server: server.name().to_owned(), name: service.to_owned(), run: mark.run.clone() });
+        return Err(SshError::Busy {
+            server: server.name().to_owned(),
+            name: service.to_owned(),
+            run: mark.run.clone(),
+        });
     }
     let engine = server.engine(scope).await?;
     let mut notes = Vec::new();
@@ -87,22 +120,42 @@ pub(super) async fn settle(server: &Arc<Server>, service: &str, scope: &Scope) -
     Ok((found, notes))
 }
 
-async fn apply(engine: &Engine, service: &str, found: &Found, step: &Step, scope: &Scope) -> Result<String> {
-    let id = |container: &Option<Observed>| container.as_ref().map(|container| container.id.clone()).unwrap_or_default();
+async fn apply(
+    engine: &Engine,
+    service: &str,
+    found: &Found,
+    step: &Step,
+    scope: &Scope,
+) -> Result<String> {
+    let id = |container: &Option<Observed>| {
+        container
+            .as_ref()
+            .map(|container| container.id.clone())
+            .unwrap_or_default()
+    };
     match step {
         Step::DropUnfinished => {
             engine.remove(&id(&found.unfinished), scope).await?;
-            Ok(format!("removed {}, which a run that is gone left unfinished", unfinished_name(service)))
+            Ok(format!(
+                "removed {}, which a run that is gone left unfinished",
+                unfinished_name(service)
+            ))
         }
         Step::DropPrevious => {
             engine.remove(&id(&found.previous), scope).await?;
-            Ok(format!("removed {}, whose replacement had been finished", previous_name(service)))
+            Ok(format!(
+                "removed {}, whose replacement had been finished",
+                previous_name(service)
+            ))
         }
         Step::RestorePrevious => {
             let id = id(&found.previous);
             engine.rename(&id, service, scope).await?;
             engine.start(&id, scope).await?;
-            Ok(format!("gave {} its name back and started it: a run that is gone was replacing it", previous_name(service)))
+            Ok(format!(
+                "gave {} its name back and started it: a run that is gone was replacing it",
+                previous_name(service)
+            ))
         }
     }
 }
@@ -128,7 +181,11 @@ mod tests {
             (false, false, true, vec![RestorePrevious]),
             (true, true, true, vec![DropUnfinished, DropPrevious]),
         ] {
-            assert_eq!(plan(current, unfinished, previous), want, "{current} {unfinished} {previous}");
+            assert_eq!(
+                plan(current, unfinished, previous),
+                want,
+                "{current} {unfinished} {previous}"
+            );
         }
     }
 }

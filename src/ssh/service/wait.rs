@@ -31,10 +31,13 @@ fn judge(found: &Observed, ran_for: Duration) -> Verdict {
             Some(error) => Verdict::Down(error.clone()),
             None => Verdict::Down(format!("it ended with exit code {code}")),
         },
-        ContainerState::Restarting => Verdict::Down(format!("it ends with exit code {code} and Docker restarts it over and over")),
-        ContainerState::Running if found.restarts > 0 => {
-            Verdict::Down(format!("it ended and Docker restarted it {} time(s)", found.restarts))
-        }
+        ContainerState::Restarting => Verdict::Down(format!(
+            "it ends with exit code {code} and Docker restarts it over and over"
+        )),
+        ContainerState::Running if found.restarts > 0 => Verdict::Down(format!(
+            "it ended and Docker restarted it {} time(s)",
+            found.restarts
+        )),
         ContainerState::Running | ContainerState::Paused => match found.health {
             Some(Health::Healthy) => Verdict::Up,
             Some(Health::Unhealthy) => Verdict::Unhealthy,
@@ -51,7 +54,13 @@ fn judge(found: &Observed, ran_for: Duration) -> Verdict {
 ///
 /// # Errors
 /// [`SshError::NotRunning`], [`SshError::NotHealthy`], each with the container's last lines; the scope's end.
-pub(super) async fn until_up(engine: &Engine, id: &str, spec: &ContainerSpec, patient: bool, scope: &Scope) -> Result<()> {
+pub(super) async fn until_up(
+    engine: &Engine,
+    id: &str,
+    spec: &ContainerSpec,
+    patient: bool,
+    scope: &Scope,
+) -> Result<()> {
     let started = tokio::time::Instant::now();
     loop {
         let Some(container) = engine.inspect(id, scope).await? else {
@@ -69,13 +78,30 @@ pub(super) async fn until_up(engine: &Engine, id: &str, spec: &ContainerSpec, pa
             Verdict::NotYet if !patient && started.elapsed() >= SETTLED => return Ok(()),
             Verdict::NotYet => {}
             Verdict::Down(reason) => {
-                let log = spec.redact(&engine.log_tail(id, &Scope::cleanup(Duration::from_secs(10))).await);
-                return Err(SshError::NotRunning { server: engine.server().to_owned(), name: spec.name.clone(), reason, log });
+                let log = spec.redact(
+                    &engine
+                        .log_tail(id, &Scope::cleanup(Duration::from_secs(10)))
+                        .await,
+                );
+                return Err(SshError::NotRunning {
+                    server: engine.server().to_owned(),
+                    name: spec.name.clone(),
+                    reason,
+                    log,
+                });
             }
             Verdict::Unhealthy if !patient => return Ok(()),
             Verdict::Unhealthy => {
-                let log = spec.redact(&engine.log_tail(id, &Scope::cleanup(Duration::from_secs(10))).await);
-                let said = container.state.and_then(|state| state.health).and_then(|health| health.log).and_then(|log| log.last().cloned());
+                let log = spec.redact(
+                    &engine
+                        .log_tail(id, &Scope::cleanup(Duration::from_secs(10)))
+                        .await,
+                );
+                let said = container
+                    .state
+                    .and_then(|state| state.health)
+                    .and_then(|health| health.log)
+                    .and_then(|log| log.last().cloned());
                 let said = said.and_then(|last| last.output).unwrap_or_default();
                 return Err(SshError::NotHealthy {
                     server: engine.server().to_owned(),
@@ -101,14 +127,51 @@ mod tests {
 
     #[test]
     fn each_state_has_its_verdict() {
-        let at = |state: serde_json::Value, restarts, seconds| judge(&found(state, restarts), Duration::from_secs(seconds));
-        assert_eq!(at(serde_json::json!({"Status": "running"}), 0, 1), Verdict::NotYet);
-        assert_eq!(at(serde_json::json!({"Status": "running"}), 0, 4), Verdict::Up);
-        assert!(matches!(at(serde_json::json!({"Status": "running"}), 2, 4), Verdict::Down(_)));
-        assert!(matches!(at(serde_json::json!({"Status": "exited", "ExitCode": 3}), 0, 0), Verdict::Down(why) if why.contains('3')));
-        assert!(matches!(at(serde_json::json!({"Status": "restarting"}), 0, 0), Verdict::Down(_)));
-        assert_eq!(at(serde_json::json!({"Status": "running", "Health": {"Status": "starting"}}), 0, 60), Verdict::NotYet);
-        assert_eq!(at(serde_json::json!({"Status": "running", "Health": {"Status": "healthy"}}), 0, 0), Verdict::Up);
-        assert_eq!(at(serde_json::json!({"Status": "running", "Health": {"Status": "unhealthy"}}), 0, 60), Verdict::Unhealthy);
+        let at = |state: serde_json::Value, restarts, seconds| {
+            judge(&found(state, restarts), Duration::from_secs(seconds))
+        };
+        assert_eq!(
+            at(serde_json::json!({"Status": "running"}), 0, 1),
+            Verdict::NotYet
+        );
+        assert_eq!(
+            at(serde_json::json!({"Status": "running"}), 0, 4),
+            Verdict::Up
+        );
+        assert!(matches!(
+            at(serde_json::json!({"Status": "running"}), 2, 4),
+            Verdict::Down(_)
+        ));
+        assert!(
+            matches!(at(serde_json::json!({"Status": "exited", "ExitCode": 3}), 0, 0), Verdict::Down(why) if why.contains('3'))
+        );
+        assert!(matches!(
+            at(serde_json::json!({"Status": "restarting"}), 0, 0),
+            Verdict::Down(_)
+        ));
+        assert_eq!(
+            at(
+                serde_json::json!({"Status": "running", "Health": {"Status": "starting"}}),
+                0,
+                60
+            ),
+            Verdict::NotYet
+        );
+        assert_eq!(
+            at(
+                serde_json::json!({"Status": "running", "Health": {"Status": "healthy"}}),
+                0,
+                0
+            ),
+            Verdict::Up
+        );
+        assert_eq!(
+            at(
+                serde_json::json!({"Status": "running", "Health": {"Status": "unhealthy"}}),
+                0,
+                60
+            ),
+            Verdict::Unhealthy
+        );
     }
 }
