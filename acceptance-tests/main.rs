@@ -18,11 +18,13 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "a test that can't go on must panic and say why; the harness offers more than each day's tests use"
 )]
 
 mod cluster;
 mod fault_proxy;
+mod kubernetes_adapter;
 mod layering;
 mod parts;
 mod servers;

@@ -43,14 +43,22 @@ impl Cli {
 
     /// The one that is there: for tests that any CLI serves.
     pub fn any() -> Self {
-        if which("terraform") {
+        if which("terraform") || std::env::var_os("LOOMPLANE_TEST_TERRAFORM").is_some() {
             Self::Terraform
         } else {
             Self::Tofu
         }
     }
 
+    /// `LOOMPLANE_TEST_TERRAFORM` and `LOOMPLANE_TEST_TOFU` name another version (`make test-hosts`).
     fn path(self) -> Option<PathBuf> {
+        let variable = match self {
+            Self::Terraform => "LOOMPLANE_TEST_TERRAFORM",
+            Self::Tofu => "LOOMPLANE_TEST_TOFU",
+        };
+        if let Some(path) = std::env::var_os(variable) {
+            return Some(PathBuf::from(path));
+        }
         parts::tool(match self {
             Self::Terraform => "terraform",
             Self::Tofu => "tofu",

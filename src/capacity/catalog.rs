@@ -168,6 +168,17 @@ impl Catalog {
         values
     }
 
+    /// The values of a label that mean slices of a card of `kind`, as far as they are listed.
+    pub fn sliced_values(&self, key: KindKey, kind: Kind) -> impl Iterator<Item = &str> {
+        self.labels
+            .get(&key)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+            .flatten()
+            .filter(move |meaning| !meaning.whole && meaning.kinds.contains(&kind))
+            .map(|meaning| meaning.value.as_str())
+    }
+
     /// A machine by the name of its type, compared whole and without regard to case.
     #[must_use]
     pub fn instance_type(&self, name: &str) -> Option<&InstanceType> {
@@ -191,6 +202,15 @@ impl Catalog {
         self.prices.get(&(cloud, name.to_ascii_lowercase()))
     }
 
+    /// Machines that are priced with one card of a kind attached: cloud, machine and accelerator.
+    pub fn attached_machines(&self, kind: Kind) -> impl Iterator<Item = (Cloud, &str, &str)> {
+        self.prices.keys().filter_map(move |(cloud, name)| {
+            let (machine, accelerator) = name.split_once(" + 1x ")?;
+            let meaning = self.label(KindKey::GkeAccelerator, accelerator)?;
+            (meaning.kinds == [kind]).then_some((*cloud, machine, accelerator))
+        })
+    }
+
     /// The resources that a node with mixed MIG slices of this kind advertises, such as `nvidia.com/mig-1g.5gb`.
     #[must_use]
     pub fn mig_resources(&self, kind: Kind) -> &[String] {
@@ -203,17 +223,23 @@ impl Catalog {
         if let Some(card) = self.card_names.get(lower) {
             return Some(card.kind.into_iter().collect());
         }
-        let mut kinds: Vec<Kind> = Vec::new();
-        let mut known = false;
-        for meaning in self
+        let meanings: Vec<&LabelMeaning> = self
             .labels
             .values()
             .filter_map(|values| values.get(lower))
             .flatten()
-        {
-            known = true;
-            kinds.extend(&meaning.kinds);
+            .collect();
+        let known = !meanings.is_empty();
+        // What one label uses for another GPU is no kind, whatever a second label means by it: `nvidia-h100` is
+        // plausible on EKS, and feature discovery calls a card with 94 GB so.
+        if meanings.iter().any(|meaning| meaning.kinds.is_empty()) {
+            return Some(Vec::new());
         }
+        let mut kinds: Vec<Kind> = meanings
+            .iter()
+            .flat_map(|meaning| &meaning.kinds)
+            .copied()
+            .collect();
         kinds.sort_unstable();
         kinds.dedup();
         known.then_some(kinds)
@@ -241,7 +267,7 @@ impl Catalog {
 fn kinds(text: &str) -> Vec<Kind> {
     text.trim_start_matches("ambiguous:")
         .split('|')
-        .filter_map(|id| Kind::from_str_quiet(id))
+        .filter_map(Kind::from_str_quiet)
         .collect()
 }
 

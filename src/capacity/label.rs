@@ -88,9 +88,12 @@ pub fn kind_of_node(node: &Node) -> NodeKind {
         };
     };
     let (whole_card, _) = strip_suffixes(key, value);
-    let meaning = catalog
-        .label(key, value)
-        .or_else(|| catalog.label(key, whole_card));
+    let stripped = || {
+        catalog
+            .label(key, whole_card)
+            .filter(|meaning| meaning.whole)
+    };
+    let meaning = catalog.label(key, value).or_else(stripped);
     match meaning.map(|meaning| meaning.kinds.as_slice()) {
         Some([kind]) => NodeKind::Known(*kind),
         None | Some([]) => NodeKind::UnknownValue {

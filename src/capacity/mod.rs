@@ -17,6 +17,7 @@
 pub mod admission;
 pub mod catalog;
 
+pub mod fit;
 pub mod gpu;
 pub mod label;
 pub mod ledger;

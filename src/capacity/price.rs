@@ -9,7 +9,7 @@ mod tests;
 pub mod total;
 pub mod usd;
 
-pub use book::{BookError, Machine, PriceBook};
+pub use book::{BookError, Lowest, Machine, PriceBook};
 pub use share::{OverLimit, SharePrice, check_limit, share};
 pub use total::{PriceTotal, price_total};
 pub use usd::Usd;

@@ -9,7 +9,7 @@ use super::gpu::Kind;
 
 pub mod failure;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod text;
 
 pub use failure::{SmiFailure, has_no_value};

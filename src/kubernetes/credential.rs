@@ -245,7 +245,7 @@ impl Drop for Group {
             let _ = std::process::Command::new("sh")
                 .args([
                     "-c",
-                    "kill -KILL -- \"-$1\" 2>/dev/null",
+                    "kill -s KILL -- \"-$1\" 2>/dev/null",
                     "sh",
                     &id.to_string(),
                 ])

@@ -259,7 +259,7 @@ pub enum Error {
         /// Connection name.
         cluster: String,
         /// The object.
-        object: ObjectName,
+        object: Box<ObjectName>,
         /// uid in state.
         expected: String,
         /// uid found.

@@ -21,7 +21,7 @@ const FIRST_PAGE: u32 = 100;
 /// Nodes per page at most: what client-go uses.
 const MOST_PER_PAGE: u32 = 500;
 /// What a page should weigh at most, in bytes: it is held while it is read.
-const PAGE_BYTES: usize = 3 << 20;
+const PAGE_BYTES: usize = 2 << 20;
 /// How often a list that expired (410) while it was read starts again.
 const RESTARTS: u32 = 5;
 
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn k9_pages_follow_the_weight_of_a_node() {
         assert_eq!(next_limit(100, 100 * 1_000), MOST_PER_PAGE);
-        assert_eq!(next_limit(100, 100 * 20_000), 157);
+        assert_eq!(next_limit(100, 100 * 20_000), 104);
         assert_eq!(next_limit(100, 100 * 2_000_000), 25);
         assert_eq!(next_limit(0, 10), MOST_PER_PAGE);
     }

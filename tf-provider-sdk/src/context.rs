@@ -9,7 +9,10 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{diagnostic::{Diagnostic, Diagnostics}, stop::StopToken};
+use crate::{
+    diagnostic::{Diagnostic, Diagnostics},
+    stop::StopToken,
+};
 
 /// The surroundings of one operation.
 pub struct Context<'a, C> {
@@ -46,10 +49,25 @@ pub enum Interrupted {
 }
 
 impl<'a, C> Context<'a, C> {
-    pub(crate) fn new(client: &'a C, stop: StopToken, limit: Option<Duration>, shared: &'a Shared) -> Self {
+    pub(crate) fn new(
+        client: &'a C,
+        stop: StopToken,
+        limit: Option<Duration>,
+        shared: &'a Shared,
+    ) -> Self {
         // A limit beyond what the clock can count is no limit.
-        let limit = limit.and_then(|whole| Some(Limit { until: tokio::time::Instant::now().checked_add(whole)?, whole }));
-        Self { client, stop, limit, shared }
+        let limit = limit.and_then(|whole| {
+            Some(Limit {
+                until: tokio::time::Instant::now().checked_add(whole)?,
+                whole,
+            })
+        });
+        Self {
+            client,
+            stop,
+            limit,
+            shared,
+        }
     }
 
     /// Adds a warning to what the user is shown after the operation.
@@ -64,7 +82,11 @@ impl<'a, C> Context<'a, C> {
 
     /// How long the operation may still take; `None` without a limit.
     pub fn time_left(&self) -> Option<Duration> {
-        self.limit.map(|limit| limit.until.saturating_duration_since(tokio::time::Instant::now()))
+        self.limit.map(|limit| {
+            limit
+                .until
+                .saturating_duration_since(tokio::time::Instant::now())
+        })
     }
 
     /// Runs `work` until it ends, the user stops Terraform, or the operation's time is up.
@@ -75,7 +97,9 @@ impl<'a, C> Context<'a, C> {
         let limited = async {
             match self.limit {
                 None => Ok(work.await),
-                Some(limit) => tokio::time::timeout_at(limit.until, work).await.map_err(|_| Interrupted::TimedOut(limit.whole)),
+                Some(limit) => tokio::time::timeout_at(limit.until, work)
+                    .await
+                    .map_err(|_| Interrupted::TimedOut(limit.whole)),
             }
         };
         tokio::select! {

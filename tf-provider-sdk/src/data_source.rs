@@ -20,5 +20,8 @@ pub trait DataSource: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 
     }
 
     /// Fills in what it computes. It runs in every plan: keep it cheap.
-    fn read(self, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Self, Diagnostics>> + Send;
+    fn read(
+        self,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Self, Diagnostics>> + Send;
 }

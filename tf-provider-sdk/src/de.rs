@@ -28,7 +28,7 @@ pub fn from_value<T: DeserializeOwned>(value: &Value) -> Result<T, FromValueErro
 
 #[derive(Clone, Copy)]
 struct ValueDeserializer<'a> {
-    /// Never a [`Value::Dynamic`] that matters: see [`Self::plain`].
+    /// With the type that it may carry: see [`Self::plain`].
     value: &'a Value,
 }
 

@@ -69,11 +69,21 @@ impl Diagnostics {
         }
     }
     /// Adds an error at `path`.
-    pub fn error(&mut self, path: impl Into<Path>, summary: impl Into<String>, detail: impl Into<String>) {
+    pub fn error(
+        &mut self,
+        path: impl Into<Path>,
+        summary: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
         self.push(Diagnostic::error(summary, detail).at(path));
     }
     /// Adds a warning at `path`.
-    pub fn warning(&mut self, path: impl Into<Path>, summary: impl Into<String>, detail: impl Into<String>) {
+    pub fn warning(
+        &mut self,
+        path: impl Into<Path>,
+        summary: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
         self.push(Diagnostic::warning(summary, detail).at(path));
     }
     /// Adds all messages of `other`.

@@ -20,16 +20,30 @@ pub trait Ephemeral: Serialize + DeserializeOwned + JsonSchema + Send + Sync + '
     }
 
     /// Opens it: fills in what it computes. Runs in plan and in apply.
-    fn open(self, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Opened<Self>, Diagnostics>> + Send;
+    fn open(
+        self,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Opened<Self>, Diagnostics>> + Send;
 
     /// Keeps it open. `handle` is what [`Opened`] or the last renewal said; returns the next handle and time.
-    fn renew(handle: Vec<u8>, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Renewal, Diagnostics>> + Send {
+    fn renew(
+        handle: Vec<u8>,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Renewal, Diagnostics>> + Send {
         let _ = cx;
-        async { Ok(Renewal { handle, renew_in: None }) }
+        async {
+            Ok(Renewal {
+                handle,
+                renew_in: None,
+            })
+        }
     }
 
     /// Closes it.
-    fn close(handle: Vec<u8>, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<(), Diagnostics>> + Send {
+    fn close(
+        handle: Vec<u8>,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<(), Diagnostics>> + Send {
         let _ = (handle, cx);
         async { Ok(()) }
     }

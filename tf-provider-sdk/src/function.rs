@@ -44,7 +44,11 @@ pub struct Parameter {
 impl Parameter {
     /// A parameter of the type `T`.
     pub fn of<T: JsonSchema>(name: &'static str, description: &'static str) -> Self {
-        Self { name, description, ty: type_of::<T> }
+        Self {
+            name,
+            description,
+            ty: type_of::<T>,
+        }
     }
 }
 
@@ -56,7 +60,10 @@ pub(crate) fn type_of<T: JsonSchema>() -> Result<Type, SchemaError> {
         value: T,
     }
     let mut schema = Schema::of::<Wrapper<T>>(0)?;
-    Ok(schema.attributes.remove("value").map_or(Type::Dynamic, |attribute| attribute.ty()))
+    Ok(schema
+        .attributes
+        .remove("value")
+        .map_or(Type::Dynamic, |attribute| attribute.ty()))
 }
 
 /// The arguments of a call.
@@ -86,6 +93,9 @@ pub struct FunctionError {
 impl FunctionError {
     /// An error about one argument.
     pub fn argument(index: usize, text: impl Into<String>) -> Self {
-        Self { text: text.into(), argument: Some(index) }
+        Self {
+            text: text.into(),
+            argument: Some(index),
+        }
     }
 }

@@ -28,7 +28,10 @@ pub trait Provider: Send + Sync + 'static {
     }
 
     /// Makes the client. No I/O: Terraform starts several processes for one command, and waits for each.
-    fn configure(&self, config: Self::Config) -> impl Future<Output = Result<Configured<Self::Client>, Diagnostics>> + Send;
+    fn configure(
+        &self,
+        config: Self::Config,
+    ) -> impl Future<Output = Result<Configured<Self::Client>, Diagnostics>> + Send;
 
     /// What it offers.
     fn offers(&self) -> Offers<Self::Client>;
@@ -45,7 +48,10 @@ pub struct Configured<C> {
 
 impl<C> From<C> for Configured<C> {
     fn from(client: C) -> Self {
-        Self { client, report: Diagnostics::none() }
+        Self {
+            client,
+            report: Diagnostics::none(),
+        }
     }
 }
 
@@ -60,7 +66,12 @@ pub struct Offers<C> {
 impl<C: Send + Sync + 'static> Offers<C> {
     /// Nothing yet.
     pub fn new() -> Self {
-        Self { resources: Vec::new(), data_sources: Vec::new(), ephemerals: Vec::new(), functions: Vec::new() }
+        Self {
+            resources: Vec::new(),
+            data_sources: Vec::new(),
+            ephemerals: Vec::new(),
+            functions: Vec::new(),
+        }
     }
     /// And the resource type `R`.
     #[must_use]

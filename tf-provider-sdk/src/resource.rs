@@ -14,7 +14,9 @@ use crate::{
 };
 
 /// A resource type. The struct's fields are its attributes: see [`crate::field`].
-pub trait Resource: Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static {
+pub trait Resource:
+    Serialize + DeserializeOwned + JsonSchema + Clone + Send + Sync + 'static
+{
     /// Name in a configuration, such as `loomplane_gpu_service`.
     const TYPE: &'static str;
     /// Version of the stored state. Raise it with an incompatible change, and read the old form in [`Resource::upgrade`].
@@ -33,34 +35,59 @@ pub trait Resource: Serialize + DeserializeOwned + JsonSchema + Clone + Send + S
     /// Not called while a value is unknown in a field whose type does not admit that.
     ///
     /// Terraform plans again in another process before it applies: a value that is known in the first plan is a promise.
-    fn plan(change: &mut Change<Self>, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<(), Diagnostics>> + Send {
+    fn plan(
+        change: &mut Change<Self>,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<(), Diagnostics>> + Send {
         let _ = (change, cx);
         async { Ok(()) }
     }
 
     /// May refuse or warn of a deletion at plan.
-    fn plan_delete(self, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<(), Diagnostics>> + Send {
+    fn plan_delete(
+        self,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<(), Diagnostics>> + Send {
         let _ = (self, cx);
         async { Ok(()) }
     }
 
     /// Makes the object, and returns the planned value with everything that was unknown filled in.
-    fn create(change: Change<Self>, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Self, Failed<Self>>> + Send;
+    fn create(
+        change: Change<Self>,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Self, Failed<Self>>> + Send;
 
     /// The object as it is now; `None` only when it is proven to be gone.
-    fn read(self, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Option<Self>, Diagnostics>> + Send;
+    fn read(
+        self,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Option<Self>, Diagnostics>> + Send;
 
     /// Changes the object from `change.prior` to `change.planned`.
-    fn update(change: Change<Self>, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Self, Failed<Self>>> + Send;
+    fn update(
+        change: Change<Self>,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Self, Failed<Self>>> + Send;
 
     /// Deletes the object. One that is gone already is deleted.
-    fn delete(self, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<(), Diagnostics>> + Send;
+    fn delete(
+        self,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<(), Diagnostics>> + Send;
 
     /// The object behind an import ID. Terraform reads it once more afterwards.
-    fn import(id: ImportId, cx: &Context<'_, Self::Client>) -> impl Future<Output = Result<Self, Diagnostics>> + Send {
+    fn import(
+        id: ImportId,
+        cx: &Context<'_, Self::Client>,
+    ) -> impl Future<Output = Result<Self, Diagnostics>> + Send {
         let _ = (id, cx);
         async {
-            Err(Diagnostic::error(format!("{} can't be imported", Self::TYPE), "This type of resource has no import.").into())
+            Err(Diagnostic::error(
+                format!("{} can't be imported", Self::TYPE),
+                "This type of resource has no import.",
+            )
+            .into())
         }
     }
 
@@ -72,7 +99,11 @@ pub trait Resource: Serialize + DeserializeOwned + JsonSchema + Clone + Send + S
         let _ = state;
         Err(Diagnostic::error(
             "This state is too old",
-            format!("{} has no way from version {version} of its state to version {}.", Self::TYPE, Self::VERSION),
+            format!(
+                "{} has no way from version {version} of its state to version {}.",
+                Self::TYPE,
+                Self::VERSION
+            ),
         ))
     }
 
@@ -135,13 +166,19 @@ pub struct Failed<T> {
 impl<T> Failed<T> {
     /// Failed, but this is there now.
     pub fn leaving(why: impl Into<Diagnostics>, left: T) -> Self {
-        Self { why: why.into(), left: Some(left) }
+        Self {
+            why: why.into(),
+            left: Some(left),
+        }
     }
 }
 
 impl<T> From<Diagnostic> for Failed<T> {
     fn from(why: Diagnostic) -> Self {
-        Self { why: why.into(), left: None }
+        Self {
+            why: why.into(),
+            left: None,
+        }
     }
 }
 

@@ -47,8 +47,16 @@ impl Timeouts {
 
     /// Refuses limits that are not durations.
     pub fn check(&self, report: &mut Diagnostics) {
-        for (name, text) in [("create", &self.create), ("read", &self.read), ("update", &self.update), ("delete", &self.delete)] {
-            if let Some(text) = text.as_deref().filter(|text| parse_duration(text).is_none()) {
+        for (name, text) in [
+            ("create", &self.create),
+            ("read", &self.read),
+            ("update", &self.update),
+            ("delete", &self.delete),
+        ] {
+            if let Some(text) = text
+                .as_deref()
+                .filter(|text| parse_duration(text).is_none())
+            {
                 report.error(
                     Path::from("timeouts").then(crate::path::Step::Attribute(name.to_owned())),
                     "Invalid timeout",
@@ -67,7 +75,9 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
         let number: f64 = rest[..end].parse().ok()?;
         rest = &rest[end..];
-        let end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(rest.len());
         seconds += number
             * match &rest[..end] {
                 "ms" => 0.001,
@@ -78,7 +88,9 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
             };
         rest = &rest[end..];
     }
-    (seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()
+    (seconds > 0.0)
+        .then(|| Duration::try_from_secs_f64(seconds).ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -87,10 +99,30 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_go_writes_them() {
-        for (text, seconds) in [("90s", 90.0), ("10m", 600.0), ("1h30m", 5400.0), ("1.5h", 5400.0), ("500ms", 0.5)] {
-            assert_eq!(parse_duration(text), Some(Duration::from_secs_f64(seconds)), "{text}");
+        for (text, seconds) in [
+            ("90s", 90.0),
+            ("10m", 600.0),
+            ("1h30m", 5400.0),
+            ("1.5h", 5400.0),
+            ("500ms", 0.5),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Some(Duration::from_secs_f64(seconds)),
+                "{text}"
+            );
         }
-        for text in ["", "0s", "10", "m", "-5m", "1d", "ten minutes", "1..5h", "99999999999999999999h"] {
+        for text in [
+            "",
+            "0s",
+            "10",
+            "m",
+            "-5m",
+            "1d",
+            "ten minutes",
+            "1..5h",
+            "99999999999999999999h",
+        ] {
             assert_eq!(parse_duration(text), None, "{text}");
         }
     }

@@ -74,7 +74,6 @@ pub(super) enum Verdict {
 /// this rollout's concern.
 pub(super) fn judge(
     deployment: &Deployment,
-    wanted_generation: i64,
     hash: Option<&str>,
     pods: &BTreeMap<String, Pod>,
     crash_restarts: u32,
@@ -84,9 +83,7 @@ pub(super) fn judge(
     if deployment.metadata.deletion_timestamp.is_some() {
         return Verdict::Gone;
     }
-    if deployment.metadata.generation < wanted_generation
-        || status.observed_generation < deployment.metadata.generation
-    {
+    if status.observed_generation < deployment.metadata.generation {
         return Verdict::Wait("the Deployment controller has not seen the change yet".to_owned());
     }
     if deployment.spec.paused {
@@ -302,7 +299,7 @@ mod tests {
     }
 
     fn verdict(deployment: &Deployment, pods: &BTreeMap<String, Pod>) -> Verdict {
-        judge(deployment, 2, Some("new"), pods, 3)
+        judge(deployment, Some("new"), pods, 3)
     }
 
     #[test]
@@ -329,17 +326,6 @@ mod tests {
         }
         let zero = deployment(json!({"spec": {"replicas": 0}}));
         assert_eq!(verdict(&zero, &none), Verdict::Done);
-    }
-
-    #[test]
-    fn a_generation_older_than_the_apply_is_not_judged() {
-        let stale = deployment(
-            json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}}),
-        );
-        assert!(matches!(
-            verdict(&stale, &BTreeMap::new()),
-            Verdict::Wait(_)
-        ));
     }
 
     #[test]

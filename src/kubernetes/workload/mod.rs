@@ -8,6 +8,9 @@ pub mod observe;
 mod probes;
 mod quantity;
 pub mod spec;
+mod status;
+#[cfg(test)]
+mod tests;
 
 pub use build::{Objects, build};
 pub use identity::Identity;
@@ -16,6 +19,7 @@ pub use spec::{
     AccessMode, EnvFrom, Gpu, HealthCheck, NodeOperator, NodeRequirement, NodeTerm, Placement,
     Port, Protocol, Rollout, RunAs, ServiceSpec, Toleration, TolerationOperator, Volume,
 };
+pub use status::Readiness;
 
 /// Field manager of everything that Loomplane applies.
 pub const FIELD_MANAGER: &str = "loomplane";

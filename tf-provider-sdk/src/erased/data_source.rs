@@ -3,7 +3,9 @@
 use async_trait::async_trait;
 
 use super::{At, Prepared, Typed, decode_known, encode, validate};
-use crate::{data_source::DataSource, diagnostic::Diagnostics, plan, schema::SchemaError, value::Value};
+use crate::{
+    data_source::DataSource, diagnostic::Diagnostics, plan, schema::SchemaError, value::Value,
+};
 
 /// The object-safe face of a [`DataSource`].
 #[async_trait]
@@ -39,7 +41,9 @@ impl<D: DataSource> AnyDataSource<D::Client> for Typed<D> {
     }
 
     async fn read(&self, config: &Value, at: &At<'_, D::Client>) -> Result<Value, Diagnostics> {
-        let prepared = self.prepared(0).map_err(|why| super::schema_fault(D::TYPE, &why))?;
+        let prepared = self
+            .prepared(0)
+            .map_err(|why| super::schema_fault(D::TYPE, &why))?;
         // A data source has no plan: defaults go in here.
         let draft = plan::draft(&prepared.schema, config, &Value::Null, config).planned;
         let model = decode_known::<D>(&plan::known(&draft))?;

@@ -48,13 +48,23 @@ impl<E: Ephemeral> AnyEphemeral<E::Client> for Typed<E> {
         }
     }
 
-    async fn open(&self, config: &Value, at: &At<'_, E::Client>) -> Result<Opened<Value>, Diagnostics> {
-        let prepared = self.prepared(0).map_err(|why| super::schema_fault(E::TYPE, &why))?;
+    async fn open(
+        &self,
+        config: &Value,
+        at: &At<'_, E::Client>,
+    ) -> Result<Opened<Value>, Diagnostics> {
+        let prepared = self
+            .prepared(0)
+            .map_err(|why| super::schema_fault(E::TYPE, &why))?;
         let draft = plan::draft(&prepared.schema, config, &Value::Null, config).planned;
         let model = decode_known::<E>(&plan::known(&draft))?;
         let opened = model.open(&at.context(None)?).await?;
         let (value, _) = plan::settle(&prepared.schema, &draft, &encode(&opened.value)?);
-        Ok(Opened { value, handle: opened.handle, renew_in: opened.renew_in })
+        Ok(Opened {
+            value,
+            handle: opened.handle,
+            renew_in: opened.renew_in,
+        })
     }
 
     async fn renew(&self, handle: Vec<u8>, at: &At<'_, E::Client>) -> Result<Renewal, Diagnostics> {

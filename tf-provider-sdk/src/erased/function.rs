@@ -48,6 +48,9 @@ impl<F: Function> AnyFunction for Typed<F> {
     }
     fn call(&self, arguments: Vec<Value>) -> Result<Value, FunctionError> {
         let output = F::call(Arguments(arguments))?;
-        crate::ser::to_value(&output).map_err(|why| FunctionError { text: why.to_string(), argument: None })
+        crate::ser::to_value(&output).map_err(|why| FunctionError {
+            text: why.to_string(),
+            argument: None,
+        })
     }
 }

@@ -49,13 +49,19 @@ impl Prepared {
 
 impl<T> Typed<T> {
     pub(crate) fn new() -> Self {
-        Self { schema: OnceLock::new(), of: PhantomData }
+        Self {
+            schema: OnceLock::new(),
+            of: PhantomData,
+        }
     }
 }
 
 impl<T: JsonSchema> Typed<T> {
     fn prepared(&self, version: i64) -> Result<&Prepared, SchemaError> {
-        self.schema.get_or_init(|| Prepared::of::<T>(version)).as_ref().map_err(Clone::clone)
+        self.schema
+            .get_or_init(|| Prepared::of::<T>(version))
+            .as_ref()
+            .map_err(Clone::clone)
     }
 }
 
@@ -83,7 +89,10 @@ fn not_configured() -> Diagnostic {
 }
 
 pub(crate) fn schema_fault(name: &str, why: &SchemaError) -> Diagnostic {
-    Diagnostic::error(format!("{name} has an invalid schema"), format!("{why}. This is a bug in the provider: please report it."))
+    Diagnostic::error(
+        format!("{name} has an invalid schema"),
+        format!("{why}. This is a bug in the provider: please report it."),
+    )
 }
 
 /// Reads a value into an author's struct; `Ok(None)` where a value is unknown that the struct does not admit as such.
@@ -97,22 +106,30 @@ fn decode<T: DeserializeOwned>(value: &Value) -> Result<Option<T>, Diagnostic> {
 
 /// Reads a value that is wholly known.
 fn decode_known<T: DeserializeOwned>(value: &Value) -> Result<T, Diagnostic> {
-    crate::de::from_value(value).map_err(|why| Diagnostic::error("Invalid value", why.to_string()).at(why.path))
+    crate::de::from_value(value)
+        .map_err(|why| Diagnostic::error("Invalid value", why.to_string()).at(why.path))
 }
 
 fn encode<T: Serialize>(model: &T) -> Result<Value, Diagnostic> {
     crate::ser::to_value(model).map_err(|why| {
-        Diagnostic::error("The provider made a value that can't be stored", format!("{why}. This is a bug in the provider: please report it."))
+        Diagnostic::error(
+            "The provider made a value that can't be stored",
+            format!("{why}. This is a bug in the provider: please report it."),
+        )
     })
 }
 
 /// The schema's own checks and the author's.
-fn validate<T: DeserializeOwned>(schema: &Schema, config: &Value, author: impl FnOnce(&T, &mut Diagnostics)) -> Diagnostics {
+fn validate<T: DeserializeOwned>(
+    schema: &Schema,
+    config: &Value,
+    author: impl FnOnce(&T, &mut Diagnostics),
+) -> Diagnostics {
     let mut report = schema.check(config);
     if report.has_error() {
         return report;
     }
-    match decode::<T>(config) {
+    match decode::<T>(&crate::plan::with_defaults(schema, config)) {
         Ok(Some(model)) => author(&model, &mut report),
         Ok(None) => {}
         Err(why) => report.push(why),

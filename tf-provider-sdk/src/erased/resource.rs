@@ -28,7 +28,11 @@ pub(crate) trait AnyResource<C: Send + Sync>: Send + Sync {
     /// Judges a configuration.
     fn validate(&self, config: &Value) -> Diagnostics;
     /// Plans; the paths are those that need a new object.
-    async fn plan(&self, input: PlanInput, at: &At<'_, C>) -> Result<(Value, Vec<Path>), Diagnostics>;
+    async fn plan(
+        &self,
+        input: PlanInput,
+        at: &At<'_, C>,
+    ) -> Result<(Value, Vec<Path>), Diagnostics>;
     /// Makes, changes or deletes; the value is the state to store, also beside errors.
     async fn apply(&self, input: PlanInput, at: &At<'_, C>) -> (Value, Diagnostics);
     /// Refreshes; null when the object is gone.
@@ -57,19 +61,36 @@ pub(crate) struct PlanInput {
 
 impl<R: Resource> Typed<R> {
     fn prepare(&self) -> Result<&Prepared, Diagnostic> {
-        self.prepared(R::VERSION).map_err(|why| super::schema_fault(R::TYPE, &why))
+        self.prepared(R::VERSION)
+            .map_err(|why| super::schema_fault(R::TYPE, &why))
     }
 
     /// Runs the author's hook on a draft; `None` where a value is unknown that the model does not admit as such.
-    async fn hook(&self, input: &PlanInput, draft: &plan::Draft, at: &At<'_, R::Client>) -> Result<Option<Change<R>>, Diagnostics> {
-        let (Some(config), Some(planned)) = (decode::<R>(&input.config)?, decode::<R>(&draft.planned)?) else {
+    async fn hook(
+        &self,
+        input: &PlanInput,
+        draft: &plan::Draft,
+        at: &At<'_, R::Client>,
+    ) -> Result<Option<Change<R>>, Diagnostics> {
+        let Prepared { schema, .. } = self.prepare()?;
+        let (Some(config), Some(planned)) = (
+            decode::<R>(&plan::with_defaults(schema, &input.config))?,
+            decode::<R>(&draft.planned)?,
+        ) else {
             return Ok(None);
         };
         let prior = match &input.prior {
             Value::Null => None,
             prior => Some(decode_known::<R>(prior)?),
         };
-        let mut change = Change { config, prior, planned, changed: draft.changed, touched: false, replaced: Vec::new() };
+        let mut change = Change {
+            config,
+            prior,
+            planned,
+            changed: draft.changed,
+            touched: false,
+            replaced: Vec::new(),
+        };
         let cx = at.context(Some(change.planned.timeout(Operation::Read)))?;
         R::plan(&mut change, &cx).await?;
         Ok(Some(change))
@@ -97,7 +118,11 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         }
     }
 
-    async fn plan(&self, input: PlanInput, at: &At<'_, R::Client>) -> Result<(Value, Vec<Path>), Diagnostics> {
+    async fn plan(
+        &self,
+        input: PlanInput,
+        at: &At<'_, R::Client>,
+    ) -> Result<(Value, Vec<Path>), Diagnostics> {
         let Prepared { schema, .. } = self.prepare()?;
         if input.proposed.is_null() {
             // Without a client nothing can be said about a deletion, and the plan must go on.
@@ -108,7 +133,10 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         }
         let mut draft = plan::draft(schema, &input.config, &input.prior, &input.proposed);
         if at.client.is_none() {
-            return Ok((draft.planned.clone(), plan::replaced(schema, &input.prior, &draft.planned)));
+            return Ok((
+                draft.planned.clone(),
+                plan::replaced(schema, &input.prior, &draft.planned),
+            ));
         }
         let mut change = self.hook(&input, &draft, at).await?;
         if !draft.changed && change.as_ref().is_some_and(|change| change.touched) {
@@ -117,27 +145,40 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
             change = self.hook(&input, &draft, at).await?;
         }
         let Some(change) = change else {
-            return Ok((draft.planned.clone(), plan::replaced(schema, &input.prior, &draft.planned)));
+            return Ok((
+                draft.planned.clone(),
+                plan::replaced(schema, &input.prior, &draft.planned),
+            ));
         };
-        let planned = encode(&change.planned)?;
+        let planned = plan::with_refinements(encode(&change.planned)?, &draft.planned);
         let found = plan::violations(schema, &input.config, &input.prior, &planned);
         if !found.is_empty() {
             let mut report = Diagnostics::none();
             for (path, what) in found {
-                let detail = format!("{path}: {what}. This is a bug in the provider: please report it.");
+                let detail =
+                    format!("{path}: {what}. This is a bug in the provider: please report it.");
                 report.error(path, "The provider made an invalid plan", detail);
             }
             return Err(report);
         }
         let mut replaced = plan::replaced(schema, &input.prior, &planned);
         if change.prior.is_some() {
-            replaced.extend(change.replaced.into_iter().filter(|path| planned.get(path) != input.prior.get(path)));
+            replaced.extend(
+                change
+                    .replaced
+                    .into_iter()
+                    .filter(|path| planned.get(path) != input.prior.get(path)),
+            );
         }
         Ok((planned, replaced))
     }
 
     async fn apply(&self, input: PlanInput, at: &At<'_, R::Client>) -> (Value, Diagnostics) {
-        let PlanInput { config, prior, proposed: planned } = input;
+        let PlanInput {
+            config,
+            prior,
+            proposed: planned,
+        } = input;
         let prepared = match self.prepare() {
             Ok(prepared) => prepared,
             Err(why) => return (prior, why.into()),
@@ -148,7 +189,13 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 Err(why) => Err(Failed { why, left: None }),
             }
         } else {
-            make_or_change::<R>(&config, &prior, &planned, at).await
+            make_or_change::<R>(
+                &plan::with_defaults(&prepared.schema, &config),
+                &prior,
+                &planned,
+                at,
+            )
+            .await
         };
         let finish = |model: &R| {
             encode(model).map(|mut value| {
@@ -162,7 +209,9 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                     let (state, differs) = plan::settle(&prepared.schema, &planned, &result);
                     let mut report = Diagnostics::none();
                     for path in differs {
-                        let detail = format!("{path} came out of apply in another form than planned. The next refresh shows what is really there. This is a bug in the provider: please report it.");
+                        let detail = format!(
+                            "{path} came out of apply in another form than planned. The next refresh shows what is really there. This is a bug in the provider: please report it."
+                        );
                         report.warning(path, "The result differs from the plan", detail);
                     }
                     (state, report)
@@ -171,7 +220,10 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
             },
             Err(Failed { mut why, left }) => {
                 if !why.has_error() {
-                    why.push(Diagnostic::error("The operation failed", "The provider did not say why: please report it."));
+                    why.push(Diagnostic::error(
+                        "The operation failed",
+                        "The provider did not say why: please report it.",
+                    ));
                 }
                 match left.map(|model| finish(&model)) {
                     None => (prior, why),
@@ -210,19 +262,31 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
     fn upgrade(&self, version: i64, json: &[u8]) -> Result<Value, Diagnostic> {
         let prepared = self.prepare()?;
         let unreadable = |why: String| {
-            Diagnostic::error("This state can't be read", format!("The stored state of {} (version {version}) is not what the provider wrote: {why}.", R::TYPE))
+            Diagnostic::error(
+                "This state can't be read",
+                format!(
+                    "The stored state of {} (version {version}) is not what the provider wrote: {why}.",
+                    R::TYPE
+                ),
+            )
         };
         if version > R::VERSION {
             return Err(Diagnostic::error(
                 "This state is from a newer version of the provider",
-                format!("The state of {} has version {version}, and this provider knows versions up to {}. Use a newer provider.", R::TYPE, R::VERSION),
+                format!(
+                    "The state of {} has version {version}, and this provider knows versions up to {}. Use a newer provider.",
+                    R::TYPE,
+                    R::VERSION
+                ),
             ));
         }
         if version == R::VERSION {
-            return crate::json::decode_lenient(json, &prepared.ty).map_err(|why| unreadable(why.to_string()));
+            return crate::json::decode_lenient(json, &prepared.ty)
+                .map_err(|why| unreadable(why.to_string()));
         }
         let old = serde_json::from_slice(json).map_err(|why| unreadable(why.to_string()))?;
-        let new = serde_json::to_vec(&R::upgrade(version, old)?).map_err(|why| unreadable(why.to_string()))?;
+        let new = serde_json::to_vec(&R::upgrade(version, old)?)
+            .map_err(|why| unreadable(why.to_string()))?;
         crate::json::decode_lenient(&new, &prepared.ty).map_err(|why| unreadable(why.to_string()))
     }
 
@@ -237,7 +301,12 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
     }
 }
 
-async fn make_or_change<R: Resource>(config: &Value, prior: &Value, planned: &Value, at: &At<'_, R::Client>) -> Result<R, Failed<R>> {
+async fn make_or_change<R: Resource>(
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+    at: &At<'_, R::Client>,
+) -> Result<R, Failed<R>> {
     let change = Change {
         config: decode_known::<R>(config)?,
         prior: match prior {
@@ -254,9 +323,17 @@ async fn make_or_change<R: Resource>(config: &Value, prior: &Value, planned: &Va
         touched: false,
         replaced: Vec::new(),
     };
-    let operation = if prior.is_null() { Operation::Create } else { Operation::Update };
+    let operation = if prior.is_null() {
+        Operation::Create
+    } else {
+        Operation::Update
+    };
     let cx = at.context(Some(change.planned.timeout(operation)))?;
-    if prior.is_null() { R::create(change, &cx).await } else { R::update(change, &cx).await }
+    if prior.is_null() {
+        R::create(change, &cx).await
+    } else {
+        R::update(change, &cx).await
+    }
 }
 
 async fn delete<R: Resource>(prior: &Value, at: &At<'_, R::Client>) -> Result<(), Diagnostics> {

@@ -1,10 +1,12 @@
 //! How Terraform finds out where this plugin listens: environment variables in, one line on stdout out.
 //!
-//! Here: the variables ([`Environment`]), the line. [`listen`] has the socket, [`reattach`] the line of debug mode.
+//! Here: the variables ([`Environment`]), the line. [`listen`] has the socket (`unix` its folder), [`reattach`] the line of debug mode.
 //! Nothing else may ever write to stdout.
 
 pub(crate) mod listen;
 pub(crate) mod reattach;
+#[cfg(unix)]
+pub(crate) mod unix;
 
 use std::io::{self, Write};
 use std::ops::RangeInclusive;

@@ -122,20 +122,11 @@ fn map(
     ty: &Type,
     depth: usize,
 ) -> Result<(), EncodeError> {
-    // Composed keys may meet and may sort otherwise; ASCII never changes.
-    let composed: BTreeMap<String, &Value>;
-    let mut write_all = |entries: &mut dyn ExactSizeIterator<Item = (&String, &Value)>| {
-        writer.map(entries.len()).ok_or_else(too_long)?;
-        for (key, element) in entries {
-            writer.string(key).ok_or_else(too_long)?;
-            write(writer, element, ty, depth + 1).map_err(|e| e.under(Step::Key(key.clone())))?;
-        }
-        Ok(())
-    };
+    // Composing keys may change their order, or make two of them one; ASCII stays as it is.
     if elements.keys().all(|key| key.is_ascii()) {
-        return write_all(&mut elements.iter());
+        return entries(writer, elements.iter(), ty, depth);
     }
-    composed = elements
+    let composed: BTreeMap<String, &Value> = elements
         .iter()
         .map(|(key, value)| (normalized(key).into_owned(), value))
         .collect();
@@ -144,7 +135,26 @@ fn map(
             "two keys of the map are the same text in Unicode's composed form",
         ));
     }
-    write_all(&mut composed.iter().map(|(key, value)| (key, *value)))
+    entries(
+        writer,
+        composed.iter().map(|(key, value)| (key, *value)),
+        ty,
+        depth,
+    )
+}
+
+fn entries<'a>(
+    writer: &mut Writer,
+    entries: impl ExactSizeIterator<Item = (&'a String, &'a Value)>,
+    ty: &Type,
+    depth: usize,
+) -> Result<(), EncodeError> {
+    writer.map(entries.len()).ok_or_else(too_long)?;
+    for (key, element) in entries {
+        writer.string(key).ok_or_else(too_long)?;
+        write(writer, element, ty, depth + 1).map_err(|e| e.under(Step::Key(key.clone())))?;
+    }
+    Ok(())
 }
 
 fn object(

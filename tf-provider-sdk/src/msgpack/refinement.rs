@@ -60,7 +60,7 @@ pub(crate) fn bytes(refinement: &Refinement) -> Vec<u8> {
     }
     if let Some(prefix) = prefix {
         writer.uint(PREFIX);
-        let _ = writer.string(&cut(&normalized(prefix)));
+        let _ = writer.string(cut(&normalized(prefix)));
     }
     for (key, bound) in [(MIN, min), (MAX, max)] {
         if let Some(bound) = bound {

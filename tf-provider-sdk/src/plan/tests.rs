@@ -22,23 +22,38 @@ fn hook(random: &mut Random, attributes: &Attributes, config: &Value, planned: &
 
 /// What a provider returns from apply: the plan with values for the unknown, and sometimes something else.
 fn result(random: &mut Random, attributes: &Attributes, planned: &Value, faithful: bool) -> Value {
-    let Value::Map(values) = planned else { return planned.clone() };
+    let Value::Map(values) = planned else {
+        return planned.clone();
+    };
     let of = |random: &mut Random, name: &String, attribute: &Attribute| {
         let value = &values[name];
         let other = !faithful && random.one_in(4);
         match (&attribute.kind, value) {
             (_, value) if value.is_unknown() || other => random.value(&attribute.ty(), 0),
-            (Kind::Nested(Nesting::Single, nested), Value::Map(_)) => result(random, nested, value, faithful),
-            (Kind::Nested(Nesting::List, nested), Value::List(items)) => {
-                Value::List(items.iter().map(|item| result(random, nested, item, faithful)).collect())
+            (Kind::Nested(Nesting::Single, nested), Value::Map(_)) => {
+                result(random, nested, value, faithful)
             }
-            (Kind::Nested(Nesting::Map, nested), Value::Map(items)) => {
-                Value::Map(items.iter().map(|(key, item)| (key.clone(), result(random, nested, item, faithful))).collect())
-            }
+            (Kind::Nested(Nesting::List, nested), Value::List(items)) => Value::List(
+                items
+                    .iter()
+                    .map(|item| result(random, nested, item, faithful))
+                    .collect(),
+            ),
+            (Kind::Nested(Nesting::Map, nested), Value::Map(items)) => Value::Map(
+                items
+                    .iter()
+                    .map(|(key, item)| (key.clone(), result(random, nested, item, faithful)))
+                    .collect(),
+            ),
             (_, value) => random.fill(value, &attribute.ty()),
         }
     };
-    Value::Map(attributes.iter().map(|(name, attribute)| (name.clone(), of(random, name, attribute))).collect())
+    Value::Map(
+        attributes
+            .iter()
+            .map(|(name, attribute)| (name.clone(), of(random, name, attribute)))
+            .collect(),
+    )
 }
 
 struct Planned {
@@ -54,10 +69,21 @@ fn plan_of(random: &mut Random, schema: &Schema, prior: &Value, config: Value) -
     let draft = draft(schema, &config, prior, &proposed);
     let mut planned = draft.planned.clone();
     hook(random, &schema.attributes, &config, &mut planned);
-    Planned { config, prior: prior.clone(), draft, planned }
+    Planned {
+        config,
+        prior: prior.clone(),
+        draft,
+        planned,
+    }
 }
 
-fn applied(random: &mut Random, schema: &Schema, config: Value, prior: &Value, faithful: bool) -> (Planned, Value) {
+fn applied(
+    random: &mut Random,
+    schema: &Schema,
+    config: Value,
+    prior: &Value,
+    faithful: bool,
+) -> (Planned, Value) {
     let plan = plan_of(random, schema, prior, config);
     let result = result(random, &schema.attributes, &plan.planned, faithful);
     let (state, _) = settle(schema, &plan.planned, &result);
@@ -130,13 +156,21 @@ fn a_hook_that_breaks_a_rule_is_named() {
     let random = &mut Random::new(7);
     let schema = loop {
         let schema = random.schema();
-        if schema.attributes.values().any(|a| a.required && matches!(a.kind, Kind::Plain(_))) {
+        if schema
+            .attributes
+            .values()
+            .any(|a| a.required && matches!(a.kind, Kind::Plain(_)))
+        {
             break schema;
         }
     };
     let config = random.config(&schema, false);
     let mut planned = plan_of(random, &schema, &Value::Null, config.clone()).planned;
-    let (name, attribute) = schema.attributes.iter().find(|(_, a)| a.required && matches!(a.kind, Kind::Plain(_))).unwrap();
+    let (name, attribute) = schema
+        .attributes
+        .iter()
+        .find(|(_, a)| a.required && matches!(a.kind, Kind::Plain(_)))
+        .unwrap();
     let other = loop {
         let value = random.value(&attribute.ty(), 0);
         if !value.equals(config.attribute(name), &attribute.ty()) {
@@ -145,7 +179,13 @@ fn a_hook_that_breaks_a_rule_is_named() {
     };
     planned.set_attribute(name.clone(), other);
     let found = violations(&schema, &config, &Value::Null, &planned);
-    assert_eq!(found.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>(), [name.clone()]);
+    assert_eq!(
+        found
+            .iter()
+            .map(|(path, _)| path.to_string())
+            .collect::<Vec<_>>(),
+        [name.clone()]
+    );
     assert!(!core::plan_faults(&schema.attributes, &config, &Value::Null, &planned).is_empty());
 }
 
@@ -164,5 +204,8 @@ fn replacement_is_asked_where_a_replacing_attribute_changed() {
             assert_ne!(prior.get(&path), plan.planned.get(&path), "{path}");
         }
     }
-    assert!(asked > 20, "the random schemas are meant to replace now and then: {asked}");
+    assert!(
+        asked > 20,
+        "the random schemas are meant to replace now and then: {asked}"
+    );
 }

@@ -12,7 +12,10 @@ use crate::{
 };
 
 /// A value that core sent: msgpack, else JSON; neither, or no message at all, is null.
-pub(super) fn from_dynamic(value: Option<&pb::DynamicValue>, ty: &Type) -> Result<Value, Diagnostic> {
+pub(super) fn from_dynamic(
+    value: Option<&pb::DynamicValue>,
+    ty: &Type,
+) -> Result<Value, Diagnostic> {
     let unreadable = |path: Path, why: String| {
         Diagnostic::error(
             "A value from Terraform can't be read",
@@ -21,8 +24,10 @@ pub(super) fn from_dynamic(value: Option<&pb::DynamicValue>, ty: &Type) -> Resul
         .at(path)
     };
     match value {
-        Some(value) if !value.msgpack.is_empty() => msgpack::decode(&value.msgpack, ty).map_err(|why| unreadable(why.path.clone(), why.to_string())),
-        Some(value) if !value.json.is_empty() => json::decode(&value.json, ty).map_err(|why| unreadable(why.path.clone(), why.to_string())),
+        Some(value) if !value.msgpack.is_empty() => msgpack::decode(&value.msgpack, ty)
+            .map_err(|why| unreadable(why.path.clone(), why.to_string())),
+        Some(value) if !value.json.is_empty() => json::decode(&value.json, ty)
+            .map_err(|why| unreadable(why.path.clone(), why.to_string())),
         _ => Ok(Value::Null),
     }
 }
@@ -30,7 +35,10 @@ pub(super) fn from_dynamic(value: Option<&pb::DynamicValue>, ty: &Type) -> Resul
 /// A value for core.
 pub(super) fn to_dynamic(value: &Value, ty: &Type) -> Result<pb::DynamicValue, Diagnostic> {
     match msgpack::encode(value, ty) {
-        Ok(msgpack) => Ok(pb::DynamicValue { msgpack, json: Vec::new() }),
+        Ok(msgpack) => Ok(pb::DynamicValue {
+            msgpack,
+            json: Vec::new(),
+        }),
         Err(why) => Err(Diagnostic::error(
             "The provider made a value that Terraform can't take",
             format!("{why}. This is a bug in the provider: please report it."),
@@ -45,7 +53,12 @@ pub(super) fn to_diagnostics(report: Diagnostics) -> Vec<pb::Diagnostic> {
 }
 
 fn to_diagnostic(diagnostic: Diagnostic) -> pb::Diagnostic {
-    let Diagnostic { severity, summary, mut detail, path } = diagnostic;
+    let Diagnostic {
+        severity,
+        summary,
+        mut detail,
+        path,
+    } = diagnostic;
     if path.0.len() > 1 && !detail.contains(&path.to_string()) {
         detail = format!("{path}: {detail}");
     }
@@ -68,15 +81,22 @@ pub(super) fn to_path(path: &Path) -> pb::AttributePath {
         selector: Some(match step {
             Step::Attribute(name) => Selector::AttributeName(name.clone()),
             Step::Key(key) => Selector::ElementKeyString(key.clone()),
-            Step::Index(index) => Selector::ElementKeyInt(i64::try_from(*index).unwrap_or(i64::MAX)),
+            Step::Index(index) => {
+                Selector::ElementKeyInt(i64::try_from(*index).unwrap_or(i64::MAX))
+            }
         }),
     });
-    pb::AttributePath { steps: steps.collect() }
+    pb::AttributePath {
+        steps: steps.collect(),
+    }
 }
 
 /// The time after `delay`, for core's clock on the same machine.
 pub(super) fn after(delay: Duration) -> Option<prost_types::Timestamp> {
-    let at = SystemTime::now().checked_add(delay)?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let at = SystemTime::now()
+        .checked_add(delay)?
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()?;
     Some(prost_types::Timestamp {
         seconds: i64::try_from(at.as_secs()).ok()?,
         nanos: i32::try_from(at.subsec_nanos()).ok()?,

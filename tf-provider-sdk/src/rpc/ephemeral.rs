@@ -18,11 +18,15 @@ pub(super) async fn validate_ephemeral_resource_config<P: Provider>(
 ) -> pb::validate_ephemeral_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let ephemeral = service.ephemeral(&request.type_name)?;
-        let prepared = ephemeral.prepared().map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
+        let prepared = ephemeral
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
         Ok(ephemeral.validate(&from_dynamic(request.config.as_ref(), &prepared.ty)?))
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
-    pb::validate_ephemeral_resource_config::Response { diagnostics: to_diagnostics(report) }
+    pb::validate_ephemeral_resource_config::Response {
+        diagnostics: to_diagnostics(report),
+    }
 }
 
 pub(super) async fn open_ephemeral_resource<P: Provider>(
@@ -33,7 +37,9 @@ pub(super) async fn open_ephemeral_resource<P: Provider>(
     let at = service.at(&client, &shared);
     let open = async {
         let ephemeral = service.ephemeral(&request.type_name)?;
-        let prepared = ephemeral.prepared().map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
+        let prepared = ephemeral
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         let opened = ephemeral.open(&config, &at).await?;
         Ok(pb::open_ephemeral_resource::Response {
@@ -44,7 +50,10 @@ pub(super) async fn open_ephemeral_resource<P: Provider>(
         })
     };
     let (opened, report) = split(open.await, &shared);
-    pb::open_ephemeral_resource::Response { diagnostics: to_diagnostics(report), ..opened.unwrap_or_default() }
+    pb::open_ephemeral_resource::Response {
+        diagnostics: to_diagnostics(report),
+        ..opened.unwrap_or_default()
+    }
 }
 
 pub(super) async fn renew_ephemeral_resource<P: Provider>(
@@ -54,7 +63,10 @@ pub(super) async fn renew_ephemeral_resource<P: Provider>(
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
     let renew = async {
-        let renewal = service.ephemeral(&request.type_name)?.renew(request.private.unwrap_or_default(), &at).await?;
+        let renewal = service
+            .ephemeral(&request.type_name)?
+            .renew(request.private.unwrap_or_default(), &at)
+            .await?;
         Ok(pb::renew_ephemeral_resource::Response {
             renew_at: renewal.renew_in.and_then(after),
             private: Some(renewal.handle),
@@ -62,7 +74,10 @@ pub(super) async fn renew_ephemeral_resource<P: Provider>(
         })
     };
     let (renewed, report) = split(renew.await, &shared);
-    pb::renew_ephemeral_resource::Response { diagnostics: to_diagnostics(report), ..renewed.unwrap_or_default() }
+    pb::renew_ephemeral_resource::Response {
+        diagnostics: to_diagnostics(report),
+        ..renewed.unwrap_or_default()
+    }
 }
 
 pub(super) async fn close_ephemeral_resource<P: Provider>(
@@ -71,7 +86,14 @@ pub(super) async fn close_ephemeral_resource<P: Provider>(
 ) -> pb::close_ephemeral_resource::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
-    let close = async { service.ephemeral(&request.type_name)?.close(request.private.unwrap_or_default(), &at).await };
+    let close = async {
+        service
+            .ephemeral(&request.type_name)?
+            .close(request.private.unwrap_or_default(), &at)
+            .await
+    };
     let (_, report) = split(close.await, &shared);
-    pb::close_ephemeral_resource::Response { diagnostics: to_diagnostics(report) }
+    pb::close_ephemeral_resource::Response {
+        diagnostics: to_diagnostics(report),
+    }
 }

@@ -5,12 +5,8 @@ use super::{
     convert::{from_dynamic, to_diagnostics, to_dynamic},
 };
 use crate::{
-    diagnostic::Diagnostics,
-    erased::AnyFunction,
-    function::FunctionError,
-    generated::tfplugin6 as pb,
-    provider::Provider,
-    schema::SchemaError,
+    diagnostic::Diagnostics, erased::AnyFunction, function::FunctionError,
+    generated::tfplugin6 as pb, provider::Provider, schema::SchemaError,
 };
 
 const MARKDOWN: i32 = pb::StringKind::Markdown as i32;
@@ -27,7 +23,9 @@ pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, Sc
     });
     Ok(pb::Function {
         parameters: parameters.collect::<Result<_, SchemaError>>()?,
-        r#return: Some(pb::function::Return { r#type: function.output()?.to_json().into() }),
+        r#return: Some(pb::function::Return {
+            r#type: function.output()?.to_json().into(),
+        }),
         summary: function.summary().to_owned(),
         description: function.description().to_owned(),
         description_kind: MARKDOWN,
@@ -35,7 +33,10 @@ pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, Sc
     })
 }
 
-pub(super) async fn get_functions<P: Provider>(service: &Service<P>, _: pb::get_functions::Request) -> pb::get_functions::Response {
+pub(super) async fn get_functions<P: Provider>(
+    service: &Service<P>,
+    _: pb::get_functions::Request,
+) -> pb::get_functions::Response {
     let mut response = pb::get_functions::Response::default();
     let mut report = Diagnostics::none();
     for (name, function) in &service.functions {
@@ -48,9 +49,15 @@ pub(super) async fn get_functions<P: Provider>(service: &Service<P>, _: pb::get_
     response
 }
 
-pub(super) async fn call_function<P: Provider>(service: &Service<P>, request: pb::call_function::Request) -> pb::call_function::Response {
+pub(super) async fn call_function<P: Provider>(
+    service: &Service<P>,
+    request: pb::call_function::Request,
+) -> pb::call_function::Response {
     match outcome(service, &request) {
-        Ok(result) => pb::call_function::Response { result: Some(result), error: None },
+        Ok(result) => pb::call_function::Response {
+            result: Some(result),
+            error: None,
+        },
         Err(why) => pb::call_function::Response {
             result: None,
             error: Some(pb::FunctionError {
@@ -61,20 +68,39 @@ pub(super) async fn call_function<P: Provider>(service: &Service<P>, request: pb
     }
 }
 
-fn outcome<P: Provider>(service: &Service<P>, request: &pb::call_function::Request) -> Result<pb::DynamicValue, FunctionError> {
-    let fault = |text: String| FunctionError { text, argument: None };
+fn outcome<P: Provider>(
+    service: &Service<P>,
+    request: &pb::call_function::Request,
+) -> Result<pb::DynamicValue, FunctionError> {
+    let fault = |text: String| FunctionError {
+        text,
+        argument: None,
+    };
     let function = service
         .functions
         .get(request.name.as_str())
-        .ok_or_else(|| fault(format!("There is no function {} in this version of the provider.", request.name)))?;
+        .ok_or_else(|| {
+            fault(format!(
+                "There is no function {} in this version of the provider.",
+                request.name
+            ))
+        })?;
     let parameters = function.parameters();
     if parameters.len() != request.arguments.len() {
-        return Err(fault(format!("{} takes {} arguments; it was given {}.", request.name, parameters.len(), request.arguments.len())));
+        return Err(fault(format!(
+            "{} takes {} arguments; it was given {}.",
+            request.name,
+            parameters.len(),
+            request.arguments.len()
+        )));
     }
     let mut arguments = Vec::with_capacity(parameters.len());
     for (index, (parameter, argument)) in parameters.iter().zip(&request.arguments).enumerate() {
         let ty = (parameter.ty)().map_err(|why| fault(why.to_string()))?;
-        arguments.push(from_dynamic(Some(argument), &ty).map_err(|why| FunctionError::argument(index, why.detail))?);
+        arguments.push(
+            from_dynamic(Some(argument), &ty)
+                .map_err(|why| FunctionError::argument(index, why.detail))?,
+        );
     }
     let output = function.output().map_err(|why| fault(why.to_string()))?;
     to_dynamic(&function.call(arguments)?, &output).map_err(|why| fault(why.detail))

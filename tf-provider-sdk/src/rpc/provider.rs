@@ -24,18 +24,36 @@ fn capabilities() -> pb::ServerCapabilities {
     }
 }
 
-pub(super) async fn get_metadata<P: Provider>(service: &Service<P>, _: pb::get_metadata::Request) -> pb::get_metadata::Response {
-    use pb::get_metadata::{DataSourceMetadata, EphemeralResourceMetadata, FunctionMetadata, ResourceMetadata};
-    let names = |keys: Vec<&&'static str>| keys.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+pub(super) async fn get_metadata<P: Provider>(
+    service: &Service<P>,
+    _: pb::get_metadata::Request,
+) -> pb::get_metadata::Response {
+    use pb::get_metadata::{
+        DataSourceMetadata, EphemeralResourceMetadata, FunctionMetadata, ResourceMetadata,
+    };
+    let names = |keys: Vec<&&'static str>| {
+        keys.into_iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
     pb::get_metadata::Response {
         server_capabilities: Some(capabilities()),
-        resources: names(service.resources.keys().collect()).into_iter().map(|type_name| ResourceMetadata { type_name }).collect(),
-        data_sources: names(service.data_sources.keys().collect()).into_iter().map(|type_name| DataSourceMetadata { type_name }).collect(),
+        resources: names(service.resources.keys().collect())
+            .into_iter()
+            .map(|type_name| ResourceMetadata { type_name })
+            .collect(),
+        data_sources: names(service.data_sources.keys().collect())
+            .into_iter()
+            .map(|type_name| DataSourceMetadata { type_name })
+            .collect(),
         ephemeral_resources: names(service.ephemerals.keys().collect())
             .into_iter()
             .map(|type_name| EphemeralResourceMetadata { type_name })
             .collect(),
-        functions: names(service.functions.keys().collect()).into_iter().map(|name| FunctionMetadata { name }).collect(),
+        functions: names(service.functions.keys().collect())
+            .into_iter()
+            .map(|name| FunctionMetadata { name })
+            .collect(),
         ..Default::default()
     }
 }
@@ -44,7 +62,10 @@ pub(super) async fn get_provider_schema<P: Provider>(
     service: &Service<P>,
     _: pb::get_provider_schema::Request,
 ) -> pb::get_provider_schema::Response {
-    let mut response = pb::get_provider_schema::Response { server_capabilities: Some(capabilities()), ..Default::default() };
+    let mut response = pb::get_provider_schema::Response {
+        server_capabilities: Some(capabilities()),
+        ..Default::default()
+    };
     let mut report = Diagnostics::none();
     match service.config() {
         Ok(prepared) => response.provider = Some(to_schema(prepared)),
@@ -52,19 +73,31 @@ pub(super) async fn get_provider_schema<P: Provider>(
     }
     for (name, resource) in &service.resources {
         match resource.prepared() {
-            Ok(prepared) => drop(response.resource_schemas.insert((*name).to_owned(), to_schema(prepared))),
+            Ok(prepared) => drop(
+                response
+                    .resource_schemas
+                    .insert((*name).to_owned(), to_schema(prepared)),
+            ),
             Err(why) => report.push(crate::erased::schema_fault(name, &why)),
         }
     }
     for (name, data_source) in &service.data_sources {
         match data_source.prepared() {
-            Ok(prepared) => drop(response.data_source_schemas.insert((*name).to_owned(), to_schema(prepared))),
+            Ok(prepared) => drop(
+                response
+                    .data_source_schemas
+                    .insert((*name).to_owned(), to_schema(prepared)),
+            ),
             Err(why) => report.push(crate::erased::schema_fault(name, &why)),
         }
     }
     for (name, ephemeral) in &service.ephemerals {
         match ephemeral.prepared() {
-            Ok(prepared) => drop(response.ephemeral_resource_schemas.insert((*name).to_owned(), to_schema(prepared))),
+            Ok(prepared) => drop(
+                response
+                    .ephemeral_resource_schemas
+                    .insert((*name).to_owned(), to_schema(prepared)),
+            ),
             Err(why) => report.push(crate::erased::schema_fault(name, &why)),
         }
     }
@@ -99,17 +132,24 @@ pub(super) async fn validate_provider_config<P: Provider>(
     let checked = service.config().and_then(|prepared| {
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         report.extend(prepared.schema.check(&config));
-        match crate::de::from_value::<P::Config>(&config) {
+        match crate::de::from_value::<P::Config>(&crate::plan::with_defaults(
+            &prepared.schema,
+            &config,
+        )) {
             Ok(config) => service.provider.validate(&config, &mut report),
             Err(why) if why.unknown => {}
-            Err(why) => report.push(Diagnostic::error("Invalid provider configuration", why.to_string()).at(why.path)),
+            Err(why) => report.push(
+                Diagnostic::error("Invalid provider configuration", why.to_string()).at(why.path),
+            ),
         }
         Ok(())
     });
     if let Err(why) = checked {
         report.push(why);
     }
-    pb::validate_provider_config::Response { diagnostics: to_diagnostics(report) }
+    pb::validate_provider_config::Response {
+        diagnostics: to_diagnostics(report),
+    }
 }
 
 pub(super) async fn configure_provider<P: Provider>(
@@ -120,10 +160,17 @@ pub(super) async fn configure_provider<P: Provider>(
     let client = configure(service, &request, &mut report).await;
     match client {
         // In debug mode one process is configured many times: the last configuration counts.
-        Ok(client) => *service.client.write().unwrap_or_else(PoisonError::into_inner) = client,
+        Ok(client) => {
+            *service
+                .client
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = client
+        }
         Err(why) => report.extend(why),
     }
-    pb::configure_provider::Response { diagnostics: to_diagnostics(report) }
+    pb::configure_provider::Response {
+        diagnostics: to_diagnostics(report),
+    }
 }
 
 async fn configure<P: Provider>(
@@ -136,7 +183,13 @@ async fn configure<P: Provider>(
     if config.is_null() {
         config = prepared.schema.empty();
     }
-    let config = crate::plan::draft(&prepared.schema, &config, &crate::value::Value::Null, &config).planned;
+    let config = crate::plan::draft(
+        &prepared.schema,
+        &config,
+        &crate::value::Value::Null,
+        &config,
+    )
+    .planned;
     match crate::de::from_value::<P::Config>(&config) {
         Ok(config) => {
             let configured = service.provider.configure(config).await?;
@@ -144,6 +197,10 @@ async fn configure<P: Provider>(
             Ok(Some(std::sync::Arc::new(configured.client)))
         }
         Err(why) if why.unknown => Ok(None),
-        Err(why) => Err(Diagnostic::error("Invalid provider configuration", why.to_string()).at(why.path).into()),
+        Err(why) => Err(
+            Diagnostic::error("Invalid provider configuration", why.to_string())
+                .at(why.path)
+                .into(),
+        ),
     }
 }

@@ -24,18 +24,34 @@ pub(super) async fn validate_resource_config<P: Provider>(
 ) -> pb::validate_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         let mut report = resource.validate(&config);
-        let allowed = request.client_capabilities.as_ref().is_some_and(|client| client.write_only_attributes_allowed);
-        if let Some(path) = (!allowed).then(|| write_only(&prepared.schema.attributes, &config, &Path::root())).flatten() {
-            let detail = format!("{path} is write-only: it needs Terraform 1.11 or OpenTofu 1.11, or later. With an older one its value would be stored.");
-            report.error(path, "This version of Terraform has no write-only attributes", detail);
+        let allowed = request
+            .client_capabilities
+            .as_ref()
+            .is_some_and(|client| client.write_only_attributes_allowed);
+        if let Some(path) = (!allowed)
+            .then(|| write_only(&prepared.schema.attributes, &config, &Path::root()))
+            .flatten()
+        {
+            let detail = format!(
+                "{path} is write-only: it needs Terraform 1.11 or OpenTofu 1.11, or later. With an older one its value would be stored."
+            );
+            report.error(
+                path,
+                "This version of Terraform has no write-only attributes",
+                detail,
+            );
         }
         Ok(report)
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
-    pb::validate_resource_config::Response { diagnostics: to_diagnostics(report) }
+    pb::validate_resource_config::Response {
+        diagnostics: to_diagnostics(report),
+    }
 }
 
 /// The first write-only attribute that is configured.
@@ -49,11 +65,18 @@ fn write_only(attributes: &Attributes, value: &Value, path: &Path) -> Option<Pat
         if attribute.write_only {
             return Some(path);
         }
-        let Kind::Nested(_, nested) = &attribute.kind else { return None };
+        let Kind::Nested(_, nested) = &attribute.kind else {
+            return None;
+        };
         match value {
-            Value::List(items) => items.iter().enumerate().find_map(|(i, item)| write_only(nested, item, &path.then(Step::Index(i)))),
+            Value::List(items) => items
+                .iter()
+                .enumerate()
+                .find_map(|(i, item)| write_only(nested, item, &path.then(Step::Index(i)))),
             Value::Map(items) if matches!(attribute.ty(), Type::Map(_)) => {
-                items.iter().find_map(|(key, item)| write_only(nested, item, &path.then(Step::Key(key.clone()))))
+                items.iter().find_map(|(key, item)| {
+                    write_only(nested, item, &path.then(Step::Key(key.clone())))
+                })
             }
             object => write_only(nested, object, &path),
         }
@@ -66,7 +89,9 @@ pub(super) async fn upgrade_resource_state<P: Provider>(
 ) -> pb::upgrade_resource_state::Response {
     let upgrade = || -> Result<pb::DynamicValue, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let raw = request.raw_state.as_ref();
         if raw.is_some_and(|raw| !raw.flatmap.is_empty()) {
             return Err(Diagnostic::error(
@@ -74,27 +99,53 @@ pub(super) async fn upgrade_resource_state<P: Provider>(
                 "It is in the form that Terraform 0.11 and older wrote. Run `terraform refresh` with Terraform 0.12 to 0.15 first.",
             ));
         }
-        let json = raw.map(|raw| raw.json.as_slice()).filter(|json| !json.is_empty()).unwrap_or(b"null");
+        let json = raw
+            .map(|raw| raw.json.as_slice())
+            .filter(|json| !json.is_empty())
+            .unwrap_or(b"null");
         to_dynamic(&resource.upgrade(request.version, json)?, &prepared.ty)
     };
     match upgrade() {
-        Ok(state) => pb::upgrade_resource_state::Response { upgraded_state: Some(state), diagnostics: Vec::new() },
-        Err(why) => pb::upgrade_resource_state::Response { upgraded_state: None, diagnostics: to_diagnostics(why.into()) },
+        Ok(state) => pb::upgrade_resource_state::Response {
+            upgraded_state: Some(state),
+            diagnostics: Vec::new(),
+        },
+        Err(why) => pb::upgrade_resource_state::Response {
+            upgraded_state: None,
+            diagnostics: to_diagnostics(why.into()),
+        },
     }
 }
 
-pub(super) async fn read_resource<P: Provider>(service: &Service<P>, request: pb::read_resource::Request) -> pb::read_resource::Response {
+pub(super) async fn read_resource<P: Provider>(
+    service: &Service<P>,
+    request: pb::read_resource::Request,
+) -> pb::read_resource::Response {
     let (client, shared) = (service.client(), Shared::from_private(&request.private));
     let at = service.at(&client, &shared);
     let read = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let state = from_dynamic(request.current_state.as_ref(), &prepared.ty)?;
         if at.client.is_none() {
-            return Ok((request.current_state.clone(), identity_of(resource, &prepared.ty, &state), Some(configuration_unknown())));
+            return Ok((
+                request.current_state.clone(),
+                identity_of(resource, &prepared.ty, &state),
+                Some(configuration_unknown()),
+            ));
         }
-        let state = if state.is_null() { Value::Null } else { resource.read(&state, &at).await? };
-        Ok((Some(to_dynamic(&state, &prepared.ty)?), identity_of(resource, &prepared.ty, &state), None))
+        let state = if state.is_null() {
+            Value::Null
+        } else {
+            resource.read(&state, &at).await?
+        };
+        Ok((
+            Some(to_dynamic(&state, &prepared.ty)?),
+            identity_of(resource, &prepared.ty, &state),
+            None,
+        ))
     };
     let (done, mut report) = split(read.await, &shared);
     let (new_state, new_identity, warning) = match done {
@@ -117,11 +168,16 @@ pub(super) async fn plan_resource_change<P: Provider>(
     service: &Service<P>,
     request: pb::plan_resource_change::Request,
 ) -> pb::plan_resource_change::Response {
-    let (client, shared) = (service.client(), Shared::from_private(&request.prior_private));
+    let (client, shared) = (
+        service.client(),
+        Shared::from_private(&request.prior_private),
+    );
     let at = service.at(&client, &shared);
     let plan = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let input = PlanInput {
             config: from_dynamic(request.config.as_ref(), &prepared.ty)?,
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
@@ -152,11 +208,16 @@ pub(super) async fn apply_resource_change<P: Provider>(
     service: &Service<P>,
     request: pb::apply_resource_change::Request,
 ) -> pb::apply_resource_change::Response {
-    let (client, shared) = (service.client(), Shared::from_private(&request.planned_private));
+    let (client, shared) = (
+        service.client(),
+        Shared::from_private(&request.planned_private),
+    );
     let at = service.at(&client, &shared);
     let apply = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let input = PlanInput {
             config: from_dynamic(request.config.as_ref(), &prepared.ty)?,
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
@@ -191,10 +252,17 @@ pub(super) async fn import_resource_state<P: Provider>(
     let at = service.at(&client, &shared);
     let import = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
-        let identity = request.identity.as_ref().and_then(|identity| identity.identity_data.as_ref());
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let identity = request
+            .identity
+            .as_ref()
+            .and_then(|identity| identity.identity_data.as_ref());
         let id = match (identity, identity_type(resource, &prepared.ty)) {
-            (Some(data), Some(ty)) if request.id.is_empty() => ImportId::Identity(from_dynamic(Some(data), &ty)?),
+            (Some(data), Some(ty)) if request.id.is_empty() => {
+                ImportId::Identity(from_dynamic(Some(data), &ty)?)
+            }
             _ => ImportId::Id(request.id.clone()),
         };
         let state = resource.import(id, &at).await?;
@@ -219,11 +287,21 @@ pub(super) async fn move_resource_state<P: Provider>(
 ) -> pb::move_resource_state::Response {
     let moved = || -> Result<(pb::DynamicValue, Option<pb::ResourceIdentityData>), Diagnostic> {
         let resource = service.resource(&request.target_type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
         let (from, to) = (&request.source_type_name, &request.target_type_name);
-        let json = request.source_state.as_ref().map(|raw| raw.json.as_slice()).unwrap_or_default();
-        let state = serde_json::from_slice(json)
-            .map_err(|why| Diagnostic::error(format!("The state of {from} can't be read"), format!("It is not what its provider writes: {why}.")))?;
+        let json = request
+            .source_state
+            .as_ref()
+            .map(|raw| raw.json.as_slice())
+            .unwrap_or_default();
+        let state = serde_json::from_slice(json).map_err(|why| {
+            Diagnostic::error(
+                format!("The state of {from} can't be read"),
+                format!("It is not what its provider writes: {why}."),
+            )
+        })?;
         let source = MoveSource {
             provider: request.source_provider_address.clone(),
             type_name: from.clone(),
@@ -237,13 +315,21 @@ pub(super) async fn move_resource_state<P: Provider>(
                 format!("{to} can't take over the state of {from} of {provider}. Remove the `moved` block; `terraform import` may take over the object."),
             ))
         })?;
-        Ok((to_dynamic(&state, &prepared.ty)?, identity_of(resource, &prepared.ty, &state)))
+        Ok((
+            to_dynamic(&state, &prepared.ty)?,
+            identity_of(resource, &prepared.ty, &state),
+        ))
     };
     match moved() {
-        Ok((state, target_identity)) => {
-            pb::move_resource_state::Response { target_state: Some(state), target_identity, ..Default::default() }
-        }
-        Err(why) => pb::move_resource_state::Response { diagnostics: to_diagnostics(why.into()), ..Default::default() },
+        Ok((state, target_identity)) => pb::move_resource_state::Response {
+            target_state: Some(state),
+            target_identity,
+            ..Default::default()
+        },
+        Err(why) => pb::move_resource_state::Response {
+            diagnostics: to_diagnostics(why.into()),
+            ..Default::default()
+        },
     }
 }
 
@@ -253,39 +339,74 @@ pub(super) async fn upgrade_resource_identity<P: Provider>(
 ) -> pb::upgrade_resource_identity::Response {
     let upgrade = || -> Result<Option<pb::ResourceIdentityData>, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource.prepared().map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
-        let Some(ty) = identity_type(resource, &prepared.ty) else { return Ok(None) };
-        let json = request.raw_identity.as_ref().map(|raw| raw.json.as_slice()).unwrap_or(b"null");
-        let value = crate::json::decode_lenient(json, &ty)
-            .map_err(|why| Diagnostic::error("This resource identity can't be read", format!("{why}.")))?;
-        Ok(Some(pb::ResourceIdentityData { identity_data: Some(to_dynamic(&value, &ty)?) }))
+        let prepared = resource
+            .prepared()
+            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let Some(ty) = identity_type(resource, &prepared.ty) else {
+            return Ok(None);
+        };
+        let json = request
+            .raw_identity
+            .as_ref()
+            .map(|raw| raw.json.as_slice())
+            .unwrap_or(b"null");
+        let value = crate::json::decode_lenient(json, &ty).map_err(|why| {
+            Diagnostic::error("This resource identity can't be read", format!("{why}."))
+        })?;
+        Ok(Some(pb::ResourceIdentityData {
+            identity_data: Some(to_dynamic(&value, &ty)?),
+        }))
     };
     match upgrade() {
-        Ok(upgraded_identity) => pb::upgrade_resource_identity::Response { upgraded_identity, diagnostics: Vec::new() },
-        Err(why) => pb::upgrade_resource_identity::Response { upgraded_identity: None, diagnostics: to_diagnostics(why.into()) },
+        Ok(upgraded_identity) => pb::upgrade_resource_identity::Response {
+            upgraded_identity,
+            diagnostics: Vec::new(),
+        },
+        Err(why) => pb::upgrade_resource_identity::Response {
+            upgraded_identity: None,
+            diagnostics: to_diagnostics(why.into()),
+        },
     }
 }
 
 /// The type of a resource's identity: some of its own attributes.
 fn identity_type<C: Send + Sync>(resource: &dyn AnyResource<C>, ty: &Type) -> Option<Type> {
-    let Type::Object { attributes, .. } = ty else { return None };
+    let Type::Object { attributes, .. } = ty else {
+        return None;
+    };
     let names = resource.identity();
     let of = |name: &&str| Some(((*name).to_owned(), attributes.get(*name)?.clone()));
     (!names.is_empty()).then(|| Type::object(names.iter().filter_map(of)))
 }
 
 /// The identity of an object, once all of it is known.
-fn identity_of<C: Send + Sync>(resource: &dyn AnyResource<C>, ty: &Type, state: &Value) -> Option<pb::ResourceIdentityData> {
+fn identity_of<C: Send + Sync>(
+    resource: &dyn AnyResource<C>,
+    ty: &Type,
+    state: &Value,
+) -> Option<pb::ResourceIdentityData> {
     let ty = identity_type(resource, ty)?;
-    let value = Value::object(resource.identity().iter().map(|name| (*name, state.attribute(name).clone())));
-    let complete = value.is_wholly_known() && value.as_map().is_some_and(|values| values.values().any(|value| !value.is_null()));
+    let value = Value::object(
+        resource
+            .identity()
+            .iter()
+            .map(|name| (*name, state.attribute(name).clone())),
+    );
+    let complete = value.is_wholly_known()
+        && value
+            .as_map()
+            .is_some_and(|values| values.values().any(|value| !value.is_null()));
     if state.is_null() || !complete {
         return None;
     }
-    Some(pb::ResourceIdentityData { identity_data: Some(to_dynamic(&value, &ty).ok()?) })
+    Some(pb::ResourceIdentityData {
+        identity_data: Some(to_dynamic(&value, &ty).ok()?),
+    })
 }
 
-pub(super) fn identity_schema<C: Send + Sync>(resource: &dyn AnyResource<C>) -> Option<pb::ResourceIdentitySchema> {
+pub(super) fn identity_schema<C: Send + Sync>(
+    resource: &dyn AnyResource<C>,
+) -> Option<pb::ResourceIdentitySchema> {
     let attributes = &resource.prepared().ok()?.schema.attributes;
     let of = |name: &&str| {
         let attribute = attributes.get(*name)?;
@@ -298,5 +419,8 @@ pub(super) fn identity_schema<C: Send + Sync>(resource: &dyn AnyResource<C>) -> 
         })
     };
     let identity_attributes: Vec<_> = resource.identity().iter().filter_map(of).collect();
-    (!identity_attributes.is_empty()).then_some(pb::ResourceIdentitySchema { version: 0, identity_attributes })
+    (!identity_attributes.is_empty()).then_some(pb::ResourceIdentitySchema {
+        version: 0,
+        identity_attributes,
+    })
 }

@@ -23,7 +23,10 @@ pub(super) fn to_schema(prepared: &Prepared) -> pb::Schema {
 }
 
 fn to_attributes(attributes: &Attributes) -> Vec<pb::schema::Attribute> {
-    attributes.iter().map(|(name, attribute)| to_attribute(name, attribute)).collect()
+    attributes
+        .iter()
+        .map(|(name, attribute)| to_attribute(name, attribute))
+        .collect()
 }
 
 fn to_attribute(name: &str, attribute: &Attribute) -> pb::schema::Attribute {
@@ -55,5 +58,9 @@ fn to_object(nesting: Nesting, attributes: &Attributes) -> pb::schema::Object {
         Nesting::Set => NestingMode::Set,
         Nesting::Map => NestingMode::Map,
     };
-    pb::schema::Object { attributes: to_attributes(attributes), nesting: nesting.into(), ..Default::default() }
+    pb::schema::Object {
+        attributes: to_attributes(attributes),
+        nesting: nesting.into(),
+        ..Default::default()
+    }
 }

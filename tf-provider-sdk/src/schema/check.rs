@@ -56,7 +56,9 @@ impl Check {
     /// # Errors
     /// Where `pattern` is not a regular expression.
     pub fn pattern(pattern: &str) -> Result<Self, String> {
-        Regex::new(pattern).map(Check::Pattern).map_err(|why| format!("the pattern {pattern:?} is not a regular expression: {why}"))
+        Regex::new(pattern)
+            .map(Check::Pattern)
+            .map_err(|why| format!("the pattern {pattern:?} is not a regular expression: {why}"))
     }
 
     /// What must hold, as the end of a sentence that starts with "must".
@@ -71,16 +73,46 @@ impl Check {
         let number = |n: &Option<f64>| n.map(|n| n.to_string());
         let count = |n: &Option<u64>| n.map(|n| n.to_string());
         match self {
-            Check::OneOf(values) => format!("be one of {}", values.iter().map(|v| format!("{v:?}")).collect::<Vec<_>>().join(", ")),
-            Check::Range { min: None, max: None, whole: true } => "be a whole number".to_owned(),
-            Check::Range { min: None, max: None, whole: false } => "be a number".to_owned(),
+            Check::OneOf(values) => format!(
+                "be one of {}",
+                values
+                    .iter()
+                    .map(|v| format!("{v:?}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ),
+            Check::Range {
+                min: None,
+                max: None,
+                whole: true,
+            } => "be a whole number".to_owned(),
+            Check::Range {
+                min: None,
+                max: None,
+                whole: false,
+            } => "be a number".to_owned(),
             Check::Range { min, max, whole } => {
-                format!("be {}{}", if *whole { "a whole number, " } else { "" }, between(number(min), number(max), ""))
+                format!(
+                    "be {}{}",
+                    if *whole { "a whole number, " } else { "" },
+                    between(number(min), number(max), "")
+                )
             }
-            Check::Length { min, max } => format!("have {}", between(count(min), count(max), " characters")),
-            Check::Items { min, max } => format!("have {}", between(count(min), count(max), " elements")),
+            Check::Length { min, max } => {
+                format!("have {}", between(count(min), count(max), " characters"))
+            }
+            Check::Items { min, max } => {
+                format!("have {}", between(count(min), count(max), " elements"))
+            }
             Check::Pattern(pattern) => format!("match {}", pattern.as_str()),
-            Check::Each(checks) => format!("have elements that {}", checks.iter().map(Check::text).collect::<Vec<_>>().join(" and ")),
+            Check::Each(checks) => format!(
+                "have elements that {}",
+                checks
+                    .iter()
+                    .map(Check::text)
+                    .collect::<Vec<_>>()
+                    .join(" and ")
+            ),
         }
     }
 
@@ -89,9 +121,13 @@ impl Check {
             (Check::OneOf(values), Value::String(text)) => values.contains(text),
             (Check::Range { min, max, whole }, Value::Number(number)) => {
                 let n = number.to_f64();
-                min.is_none_or(|min| n >= min) && max.is_none_or(|max| n <= max) && (!whole || number.is_whole())
+                min.is_none_or(|min| n >= min)
+                    && max.is_none_or(|max| n <= max)
+                    && (!whole || number.is_whole())
             }
-            (Check::Length { min, max }, Value::String(text)) => within(text.chars().count(), *min, *max),
+            (Check::Length { min, max }, Value::String(text)) => {
+                within(text.chars().count(), *min, *max)
+            }
             (Check::Items { min, max }, Value::List(items)) => within(items.len(), *min, *max),
             (Check::Items { min, max }, Value::Map(items)) => within(items.len(), *min, *max),
             (Check::Pattern(pattern), Value::String(text)) => pattern.is_match(text),
@@ -107,18 +143,34 @@ fn within(len: usize, min: Option<u64>, max: Option<u64>) -> bool {
 
 pub(super) fn check(schema: &Schema, config: &Value) -> Diagnostics {
     let mut report = Diagnostics::none();
-    attributes(&schema.attributes, config, &Path::root(), false, &mut report);
+    attributes(
+        &schema.attributes,
+        config,
+        &Path::root(),
+        false,
+        &mut report,
+    );
     report
 }
 
-fn attributes(schema: &Attributes, value: &Value, path: &Path, secret: bool, report: &mut Diagnostics) {
+fn attributes(
+    schema: &Attributes,
+    value: &Value,
+    path: &Path,
+    secret: bool,
+    report: &mut Diagnostics,
+) {
     let Value::Map(values) = value else { return };
     for (name, attribute) in schema {
-        let Some(value) = values.get(name) else { continue };
+        let Some(value) = values.get(name) else {
+            continue;
+        };
         let path = path.then(Step::Attribute(name.clone()));
         let secret = secret || attribute.sensitive || attribute.write_only;
         one(&attribute.checks, value, &path, secret, report);
-        let Kind::Nested(nesting, nested) = &attribute.kind else { continue };
+        let Kind::Nested(nesting, nested) = &attribute.kind else {
+            continue;
+        };
         match (nesting, value) {
             (Nesting::Single, object) => attributes(nested, object, &path, secret, report),
             (Nesting::List, Value::List(items)) => {
@@ -127,10 +179,18 @@ fn attributes(schema: &Attributes, value: &Value, path: &Path, secret: bool, rep
                 }
             }
             // Terraform has no path into a set.
-            (Nesting::Set, Value::List(items)) => items.iter().for_each(|item| attributes(nested, item, &path, secret, report)),
+            (Nesting::Set, Value::List(items)) => items
+                .iter()
+                .for_each(|item| attributes(nested, item, &path, secret, report)),
             (Nesting::Map, Value::Map(items)) => {
                 for (key, item) in items {
-                    attributes(nested, item, &path.then(Step::Key(key.clone())), secret, report);
+                    attributes(
+                        nested,
+                        item,
+                        &path.then(Step::Key(key.clone())),
+                        secret,
+                        report,
+                    );
                 }
             }
             _ => {}
@@ -149,7 +209,13 @@ fn one(checks: &[Check], value: &Value, path: &Path, secret: bool, report: &mut 
                 }
                 Value::Map(items) => {
                     for (key, item) in items {
-                        one(checks, item, &path.then(Step::Key(key.clone())), secret, report);
+                        one(
+                            checks,
+                            item,
+                            &path.then(Step::Key(key.clone())),
+                            secret,
+                            report,
+                        );
                     }
                 }
                 _ => {}
@@ -163,7 +229,11 @@ fn one(checks: &[Check], value: &Value, path: &Path, secret: bool, report: &mut 
                 Value::Map(items) => format!("{} elements", items.len()),
                 _ => "another type".to_owned(),
             };
-            report.error(path.clone(), format!("Invalid value for {path}"), format!("{path} must {}; it is {found}.", check.text()));
+            report.error(
+                path.clone(),
+                format!("Invalid value for {path}"),
+                format!("{path} must {}; it is {found}.", check.text()),
+            );
         }
     }
 }

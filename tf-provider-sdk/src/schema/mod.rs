@@ -102,7 +102,12 @@ impl Schema {
 
     /// A null of every attribute.
     pub fn empty(&self) -> Value {
-        Value::Map(self.attributes.keys().map(|name| (name.clone(), Value::Null)).collect())
+        Value::Map(
+            self.attributes
+                .keys()
+                .map(|name| (name.clone(), Value::Null))
+                .collect(),
+        )
     }
 
     /// Messages about every configured attribute that a check refuses.
@@ -143,7 +148,10 @@ impl Nesting {
 /// The type of an object with these attributes.
 pub fn object_type(attributes: &Attributes) -> Type {
     Type::Object {
-        attributes: attributes.iter().map(|(name, attribute)| (name.clone(), attribute.ty())).collect(),
+        attributes: attributes
+            .iter()
+            .map(|(name, attribute)| (name.clone(), attribute.ty()))
+            .collect(),
         optional: BTreeSet::new(),
     }
 }

@@ -23,10 +23,19 @@ pub struct SchemaError {
 const DEPRECATED: &str = "x-tf-deprecated";
 
 /// Root names that Terraform keeps for itself.
-const RESERVED: [&str; 7] = ["connection", "count", "depends_on", "for_each", "lifecycle", "provider", "provisioner"];
+const RESERVED: [&str; 7] = [
+    "connection",
+    "count",
+    "depends_on",
+    "for_each",
+    "lifecycle",
+    "provider",
+    "provisioner",
+];
 
 pub(super) fn read<T: JsonSchema>(version: i64) -> Result<Schema, SchemaError> {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let root = settings.into_generator().into_root_schema_for::<T>();
     let json = Json::from(root);
     let node = Node::read(&json, "")?;
@@ -47,7 +56,11 @@ pub(super) fn read<T: JsonSchema>(version: i64) -> Result<Schema, SchemaError> {
 
 fn error(path: &str, message: impl Into<String>) -> SchemaError {
     SchemaError {
-        path: if path.is_empty() { "the model".to_owned() } else { path.to_owned() },
+        path: if path.is_empty() {
+            "the model".to_owned()
+        } else {
+            path.to_owned()
+        },
         message: message.into(),
     }
 }
@@ -100,14 +113,18 @@ impl Node {
         };
         let mut keys = Keys {
             object,
-            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly"]),
+            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly", "x-tf-dynamic"]),
         };
         if let Some(any) = keys.get("anyOf") {
             let inner = any.as_array().and_then(|any| match any.as_slice() {
-                [inner, null] if null.get("type").and_then(Json::as_str) == Some("null") => Some(inner),
+                [inner, null] if null.get("type").and_then(Json::as_str) == Some("null") => {
+                    Some(inner)
+                }
                 _ => None,
             });
-            let inner = inner.ok_or_else(|| error(path, "a choice between several types has no Terraform type"))?;
+            let inner = inner.ok_or_else(|| {
+                error(path, "a choice between several types has no Terraform type")
+            })?;
             node = Node::read(inner, path)?;
             node.nullable = true;
         } else {
@@ -124,7 +141,8 @@ impl Node {
             node.description.clone_from(text);
         }
         if let Some(Json::Bool(true)) = keys.get("deprecated") {
-            node.deprecated.get_or_insert_with(|| "Deprecated.".to_owned());
+            node.deprecated
+                .get_or_insert_with(|| "Deprecated.".to_owned());
         }
         if let Some(Json::String(text)) = keys.get(DEPRECATED) {
             node.deprecated = Some(text.clone());
@@ -146,16 +164,24 @@ impl Node {
     fn attribute(self, path: &str, required_key: bool) -> Result<Attribute, SchemaError> {
         let has = |flag| self.flags.contains(flag);
         let (computed, write_only) = (has(flag::COMPUTED), has(flag::WRITE_ONLY));
-        let default = self.default.as_ref().map(|json| default_value(json, path)).transpose()?;
+        let default = self
+            .default
+            .as_ref()
+            .map(|json| default_value(json, path))
+            .transpose()?;
         let optional = has(flag::OPTIONAL) || (!computed && (self.nullable || default.is_some()));
         let required = !optional && !computed;
         // serde's own idea of "required" says nothing under the wrappers; only a field that it may leave out and that has no
         // default would be a surprise: it would be stored as null and refused when read back.
-        if required && !required_key && !self.flags.is_empty() && default.is_none() && self.nullable {
+        if required && !required_key && !self.flags.is_empty() && default.is_none() && self.nullable
+        {
             return Err(error(path, "required, but its type allows null"));
         }
         if write_only && !optional {
-            return Err(error(path, "write-only: the type inside must be Option<T> or Opt<T>"));
+            return Err(error(
+                path,
+                "write-only: the type inside must be Option<T> or Opt<T>",
+            ));
         }
         let kind = match self.shape {
             Shape::Plain(ty) => Kind::Plain(ty),
@@ -181,7 +207,10 @@ impl Node {
         } else if let Kind::Nested(Nesting::Set, nested) = &attribute.kind
             && unfit_for_a_set(nested)
         {
-            return Err(error(path, "elements of a set can't hold computed or write-only attributes: they could not be told apart"));
+            return Err(error(
+                path,
+                "elements of a set can't hold computed or write-only attributes: they could not be told apart",
+            ));
         }
         Ok(attribute)
     }
@@ -223,22 +252,47 @@ impl<'a> Keys<'a> {
     }
 
     fn all_read(&self, path: &str) -> Result<(), SchemaError> {
-        match self.object.keys().find(|key| !self.read.contains(key.as_str())) {
-            Some(key) => Err(error(path, format!("the schema keyword {key:?} is not understood"))),
+        match self
+            .object
+            .keys()
+            .find(|key| !self.read.contains(key.as_str()))
+        {
+            Some(key) => Err(error(
+                path,
+                format!("the schema keyword {key:?} is not understood"),
+            )),
             None => Ok(()),
         }
     }
 
-    fn shape(&mut self, path: &str, nullable: &mut bool, checks: &mut Vec<Check>) -> Result<Shape, SchemaError> {
+    fn shape(
+        &mut self,
+        path: &str,
+        nullable: &mut bool,
+        checks: &mut Vec<Check>,
+    ) -> Result<Shape, SchemaError> {
         if let Some(variants) = self.get("oneOf") {
             let mut values = Vec::new();
             for variant in variants.as_array().into_iter().flatten() {
-                values.extend(variant.get("const").and_then(Json::as_str).map(str::to_owned));
-                for value in variant.get("enum").and_then(Json::as_array).into_iter().flatten() {
+                values.extend(
+                    variant
+                        .get("const")
+                        .and_then(Json::as_str)
+                        .map(str::to_owned),
+                );
+                for value in variant
+                    .get("enum")
+                    .and_then(Json::as_array)
+                    .into_iter()
+                    .flatten()
+                {
                     values.extend(value.as_str().map(str::to_owned));
                 }
                 if variant.get("properties").is_some() {
-                    return Err(error(path, "an enum whose variants hold data has no Terraform type"));
+                    return Err(error(
+                        path,
+                        "an enum whose variants hold data has no Terraform type",
+                    ));
                 }
             }
             checks.push(Check::OneOf(values));
@@ -262,7 +316,9 @@ impl<'a> Keys<'a> {
             "string" => {
                 if let Some(values) = self.get("enum") {
                     let values = values.as_array().into_iter().flatten();
-                    checks.push(Check::OneOf(values.filter_map(Json::as_str).map(str::to_owned).collect()));
+                    checks.push(Check::OneOf(
+                        values.filter_map(Json::as_str).map(str::to_owned).collect(),
+                    ));
                 }
                 if let Some(value) = self.get("const").and_then(Json::as_str) {
                     checks.push(Check::OneOf(vec![value.to_owned()]));
@@ -278,9 +334,15 @@ impl<'a> Keys<'a> {
                 Ok(Shape::Plain(Type::String))
             }
             "integer" | "number" => {
-                let format = self.get("format").and_then(Json::as_str).unwrap_or_default();
+                let format = self
+                    .get("format")
+                    .and_then(Json::as_str)
+                    .unwrap_or_default();
                 let (low, high) = integer_range(format);
-                let (min, max) = (self.get("minimum").and_then(Json::as_f64), self.get("maximum").and_then(Json::as_f64));
+                let (min, max) = (
+                    self.get("minimum").and_then(Json::as_f64),
+                    self.get("maximum").and_then(Json::as_f64),
+                );
                 checks.push(Check::Range {
                     min: min.or(low),
                     max: max.or(high),
@@ -291,7 +353,10 @@ impl<'a> Keys<'a> {
             "boolean" => Ok(Shape::Plain(Type::Bool)),
             "array" => self.array(path, checks),
             "object" => self.object(path, checks),
-            other => Err(error(path, format!("the type {other:?} has no Terraform type"))),
+            other => Err(error(
+                path,
+                format!("the type {other:?} has no Terraform type"),
+            )),
         }
     }
 
@@ -305,22 +370,31 @@ impl<'a> Keys<'a> {
             checks.push(Check::Items { min, max });
         }
         let set = self.get("uniqueItems") == Some(&Json::Bool(true));
-        let items = self.get("items").ok_or_else(|| error(path, "a tuple has no Terraform type"))?;
+        let items = self
+            .get("items")
+            .ok_or_else(|| error(path, "a tuple has no Terraform type"))?;
         let element = Node::read(items, &format!("{path}[]"))?;
         if !element.checks.is_empty() {
             checks.push(Check::Each(element.checks));
         }
         Ok(match element.shape {
-            Shape::Object(attributes) => Shape::Nested(if set { Nesting::Set } else { Nesting::List }, attributes),
+            Shape::Object(attributes) => {
+                Shape::Nested(if set { Nesting::Set } else { Nesting::List }, attributes)
+            }
             Shape::Plain(ty) if set => Shape::Plain(Type::Set(Box::new(ty))),
             Shape::Plain(ty) => Shape::Plain(Type::List(Box::new(ty))),
-            Shape::Nested(nesting, attributes) => Shape::Plain(Type::List(Box::new(nesting.of(object_type(&attributes))))),
+            Shape::Nested(nesting, attributes) => {
+                Shape::Plain(Type::List(Box::new(nesting.of(object_type(&attributes)))))
+            }
         })
     }
 
     fn object(&mut self, path: &str, checks: &mut Vec<Check>) -> Result<Shape, SchemaError> {
         self.get("minProperties");
-        if let Some(element) = self.get("additionalProperties").filter(|json| **json != Json::Bool(false)) {
+        if let Some(element) = self
+            .get("additionalProperties")
+            .filter(|json| **json != Json::Bool(false))
+        {
             let element = Node::read(element, &format!("{path}[\"\"]"))?;
             if !element.checks.is_empty() {
                 checks.push(Check::Each(element.checks));
@@ -328,20 +402,45 @@ impl<'a> Keys<'a> {
             return Ok(match element.shape {
                 Shape::Object(attributes) => Shape::Nested(Nesting::Map, attributes),
                 Shape::Plain(ty) => Shape::Plain(Type::Map(Box::new(ty))),
-                Shape::Nested(nesting, attributes) => Shape::Plain(Type::Map(Box::new(nesting.of(object_type(&attributes))))),
+                Shape::Nested(nesting, attributes) => {
+                    Shape::Plain(Type::Map(Box::new(nesting.of(object_type(&attributes)))))
+                }
             });
         }
-        let required: BTreeSet<&str> = self.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
+        let required: BTreeSet<&str> = self
+            .get("required")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+            .collect();
         let mut attributes = BTreeMap::new();
-        for (name, json) in self.get("properties").and_then(Json::as_object).into_iter().flatten() {
-            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        for (name, json) in self
+            .get("properties")
+            .and_then(Json::as_object)
+            .into_iter()
+            .flatten()
+        {
+            let path = if path.is_empty() {
+                name.clone()
+            } else {
+                format!("{path}.{name}")
+            };
             let valid = name.starts_with(|c: char| c.is_ascii_lowercase())
-                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
             if !valid {
-                return Err(error(&path, "attribute names are lower-case letters, digits and underscores"));
+                return Err(error(
+                    &path,
+                    "attribute names are lower-case letters, digits and underscores",
+                ));
             }
             let node = Node::read(json, &path)?;
-            attributes.insert(name.clone(), node.attribute(&path, required.contains(name.as_str()))?);
+            attributes.insert(
+                name.clone(),
+                node.attribute(&path, required.contains(name.as_str()))?,
+            );
         }
         Ok(Shape::Object(attributes))
     }

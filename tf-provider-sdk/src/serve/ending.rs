@@ -82,11 +82,7 @@ impl Ending {
     pub(super) async fn next(&mut self) -> Reason {
         loop {
             tokio::select! {
-                changed = self.shutdown.changed(), if !self.debug => match changed {
-                    Ok(()) => return Reason::HostAsked,
-                    // The server, which holds the other end, is gone, and with it every connection.
-                    Err(_) => return Reason::HostGone,
-                },
+                () = asked(&mut self.shutdown), if !self.debug => return Reason::HostAsked,
                 signal = self.signals.next() => match signal {
                     Told::Interrupt if !self.debug => tracing::debug!("an interrupt is left to Terraform"),
                     Told::Interrupt | Told::Terminate => return Reason::Terminated,
@@ -99,6 +95,14 @@ impl Ending {
                 ), if !self.debug => return Reason::HostGone,
             }
         }
+    }
+}
+
+/// Waits for the next call of `Shutdown`.
+async fn asked(shutdown: &mut watch::Receiver<()>) {
+    if shutdown.changed().await.is_err() {
+        // The server is gone, so nobody can call any more.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -11,44 +11,93 @@ pub(super) fn proposed_new(attributes: &Attributes, prior: &Value, config: &Valu
     if config.is_null() || config.is_unknown() {
         return config.clone();
     }
-    let of = |(name, attribute): (&String, &Attribute)| (name.clone(), proposed(attribute, prior.attribute(name), config.attribute(name)));
+    let of = |(name, attribute): (&String, &Attribute)| {
+        (
+            name.clone(),
+            proposed(attribute, prior.attribute(name), config.attribute(name)),
+        )
+    };
     Value::Map(attributes.iter().map(of).collect())
 }
 
 fn proposed(attribute: &Attribute, prior: &Value, config: &Value) -> Value {
     if config.is_null() {
-        return if attribute.computed { prior.clone() } else { Value::Null };
+        return if attribute.computed {
+            prior.clone()
+        } else {
+            Value::Null
+        };
     }
-    let Kind::Nested(nesting, nested) = &attribute.kind else { return config.clone() };
+    let Kind::Nested(nesting, nested) = &attribute.kind else {
+        return config.clone();
+    };
     match (nesting, config) {
         (Nesting::Single, config) => proposed_new(nested, prior, config),
         (Nesting::List, Value::List(items)) => Value::List(
             items
                 .iter()
                 .enumerate()
-                .map(|(index, item)| proposed_new(nested, prior.as_list().and_then(|p| p.get(index)).unwrap_or(&Value::Null), item))
+                .map(|(index, item)| {
+                    proposed_new(
+                        nested,
+                        prior
+                            .as_list()
+                            .and_then(|p| p.get(index))
+                            .unwrap_or(&Value::Null),
+                        item,
+                    )
+                })
                 .collect(),
         ),
-        (Nesting::Map, Value::Map(items)) => {
-            Value::Map(items.iter().map(|(key, item)| (key.clone(), proposed_new(nested, prior.attribute(key), item))).collect())
-        }
+        (Nesting::Map, Value::Map(items)) => Value::Map(
+            items
+                .iter()
+                .map(|(key, item)| {
+                    (
+                        key.clone(),
+                        proposed_new(nested, prior.attribute(key), item),
+                    )
+                })
+                .collect(),
+        ),
         // Elements of a set are matched by their configured parts; here they have no others.
-        (Nesting::Set, Value::List(items)) => Value::List(items.iter().map(|item| proposed_new(nested, &Value::Null, item)).collect()),
+        (Nesting::Set, Value::List(items)) => Value::List(
+            items
+                .iter()
+                .map(|item| proposed_new(nested, &Value::Null, item))
+                .collect(),
+        ),
         (_, config) => config.clone(),
     }
 }
 
 /// P1, P2, P6, P8: where core would say "Provider produced invalid plan".
-pub(super) fn plan_faults(attributes: &Attributes, config: &Value, prior: &Value, planned: &Value) -> Vec<String> {
+pub(super) fn plan_faults(
+    attributes: &Attributes,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+) -> Vec<String> {
     let mut faults = Vec::new();
     object(attributes, config, prior, planned, "", &mut faults);
     faults
 }
 
-fn object(attributes: &Attributes, config: &Value, prior: &Value, planned: &Value, at: &str, faults: &mut Vec<String>) {
+fn object(
+    attributes: &Attributes,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+    at: &str,
+    faults: &mut Vec<String>,
+) {
     for (name, attribute) in attributes {
         let at = format!("{at}.{name}");
-        let (config, prior, planned) = (config.attribute(name), prior.attribute(name), planned.attribute(name));
+        let (config, prior, planned) = (
+            config.attribute(name),
+            prior.attribute(name),
+            planned.attribute(name),
+        );
         let ty = attribute.ty();
         if attribute.write_only {
             if !planned.is_null() {
@@ -69,7 +118,9 @@ fn object(attributes: &Attributes, config: &Value, prior: &Value, planned: &Valu
             continue;
         }
         let Kind::Nested(nesting, nested) = &attribute.kind else {
-            faults.push(format!("{at}: planned value differs from the configured one"));
+            faults.push(format!(
+                "{at}: planned value differs from the configured one"
+            ));
             continue;
         };
         if planned.is_null() || planned.is_unknown() || config.is_unknown() {
@@ -77,19 +128,37 @@ fn object(attributes: &Attributes, config: &Value, prior: &Value, planned: &Valu
             continue;
         }
         match (nesting, config, planned) {
-            (Nesting::Single, config, planned) => object(nested, config, prior, planned, &at, faults),
-            (Nesting::List, Value::List(configs), Value::List(items)) if configs.len() == items.len() => {
+            (Nesting::Single, config, planned) => {
+                object(nested, config, prior, planned, &at, faults)
+            }
+            (Nesting::List, Value::List(configs), Value::List(items))
+                if configs.len() == items.len() =>
+            {
                 for (i, (config, item)) in configs.iter().zip(items).enumerate() {
-                    let prior = prior.as_list().and_then(|p| p.get(i)).unwrap_or(&Value::Null);
+                    let prior = prior
+                        .as_list()
+                        .and_then(|p| p.get(i))
+                        .unwrap_or(&Value::Null);
                     object(nested, config, prior, item, &format!("{at}[{i}]"), faults);
                 }
             }
-            (Nesting::Map, Value::Map(configs), Value::Map(items)) if configs.keys().eq(items.keys()) => {
+            (Nesting::Map, Value::Map(configs), Value::Map(items))
+                if configs.keys().eq(items.keys()) =>
+            {
                 for (key, config) in configs {
-                    object(nested, config, prior.attribute(key), &items[key], &format!("{at}[{key}]"), faults);
+                    object(
+                        nested,
+                        config,
+                        prior.attribute(key),
+                        &items[key],
+                        &format!("{at}[{key}]"),
+                        faults,
+                    );
                 }
             }
-            (Nesting::Set, Value::List(configs), Value::List(items)) if configs.len() == items.len() => {
+            (Nesting::Set, Value::List(configs), Value::List(items))
+                if configs.len() == items.len() =>
+            {
                 // Each element must correspond to a configured one.
                 for item in items {
                     let fits = configs.iter().any(|config| {
@@ -123,7 +192,10 @@ fn compatible(ty: &Type, planned: &Value, actual: &Value, at: &str, faults: &mut
     }
     match (ty, planned, actual) {
         (Type::List(element), Value::List(a), Value::List(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| compatible(element, a, b, &format!("{at}[{i}]"), faults));
+            a.iter()
+                .zip(b)
+                .enumerate()
+                .for_each(|(i, (a, b))| compatible(element, a, b, &format!("{at}[{i}]"), faults));
         }
         (Type::Set(element), Value::List(a), Value::List(b)) if b.len() <= a.len() => {
             let fits = |planned: &Value, actual: &Value| {
@@ -131,16 +203,21 @@ fn compatible(ty: &Type, planned: &Value, actual: &Value, at: &str, faults: &mut
                 compatible(element, planned, actual, at, &mut own);
                 own.is_empty()
             };
-            let both = a.iter().all(|a| b.iter().any(|b| fits(a, b))) && b.iter().all(|b| a.iter().any(|a| fits(a, b)));
+            let both = a.iter().all(|a| b.iter().any(|b| fits(a, b)))
+                && b.iter().all(|b| a.iter().any(|a| fits(a, b)));
             if !both {
                 faults.push(format!("{at}: set elements do not correlate"));
             }
         }
         (Type::Map(element), Value::Map(a), Value::Map(b)) if a.keys().eq(b.keys()) => {
-            a.iter().for_each(|(key, a)| compatible(element, a, &b[key], &format!("{at}[{key}]"), faults));
+            a.iter().for_each(|(key, a)| {
+                compatible(element, a, &b[key], &format!("{at}[{key}]"), faults)
+            });
         }
         (Type::Object { attributes, .. }, Value::Map(a), Value::Map(b)) => {
-            attributes.iter().for_each(|(name, ty)| compatible(ty, &a[name], &b[name], &format!("{at}.{name}"), faults));
+            attributes.iter().for_each(|(name, ty)| {
+                compatible(ty, &a[name], &b[name], &format!("{at}.{name}"), faults)
+            });
         }
         (ty, planned, actual) => {
             if !planned.equals(actual, ty) {
@@ -161,10 +238,14 @@ fn kept(first: &Value, second: &Value, at: &str, faults: &mut Vec<String>) {
     match (first, second) {
         (Value::Unknown(_), _) => {}
         (Value::List(a), Value::List(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().for_each(|(i, (a, b))| kept(a, b, &format!("{at}[{i}]"), faults));
+            a.iter()
+                .zip(b)
+                .enumerate()
+                .for_each(|(i, (a, b))| kept(a, b, &format!("{at}[{i}]"), faults));
         }
         (Value::Map(a), Value::Map(b)) if a.keys().eq(b.keys()) => {
-            a.iter().for_each(|(key, a)| kept(a, &b[key], &format!("{at}.{key}"), faults));
+            a.iter()
+                .for_each(|(key, a)| kept(a, &b[key], &format!("{at}.{key}"), faults));
         }
         (a, b) => {
             if a != b {
@@ -179,11 +260,20 @@ pub(super) fn conforms(value: &Value, ty: &Type, unknown: bool) -> bool {
     match (value, ty) {
         (Value::Null, _) => true,
         (Value::Unknown(_), _) => unknown,
-        (Value::String(_), Type::String) | (Value::Number(_), Type::Number) | (Value::Bool(_), Type::Bool) => true,
-        (Value::List(items), Type::List(element) | Type::Set(element)) => items.iter().all(|item| conforms(item, element, unknown)),
-        (Value::Map(items), Type::Map(element)) => items.values().all(|item| conforms(item, element, unknown)),
+        (Value::String(_), Type::String)
+        | (Value::Number(_), Type::Number)
+        | (Value::Bool(_), Type::Bool) => true,
+        (Value::List(items), Type::List(element) | Type::Set(element)) => {
+            items.iter().all(|item| conforms(item, element, unknown))
+        }
+        (Value::Map(items), Type::Map(element)) => {
+            items.values().all(|item| conforms(item, element, unknown))
+        }
         (Value::Map(items), Type::Object { attributes, .. }) => {
-            items.keys().eq(attributes.keys()) && items.iter().all(|(name, item)| conforms(item, &attributes[name], unknown))
+            items.keys().eq(attributes.keys())
+                && items
+                    .iter()
+                    .all(|(name, item)| conforms(item, &attributes[name], unknown))
         }
         _ => false,
     }

@@ -36,12 +36,18 @@ impl Random {
 
     pub(super) fn schema(&mut self) -> Schema {
         let attributes = self.attributes(0, true);
-        Schema { version: 0, description: String::new(), attributes }
+        Schema {
+            version: 0,
+            description: String::new(),
+            attributes,
+        }
     }
 
     fn attributes(&mut self, depth: u64, computed: bool) -> Attributes {
         let count = 1 + self.below(5);
-        (0..count).map(|i| (format!("a{i}"), self.attribute(depth, computed))).collect()
+        (0..count)
+            .map(|i| (format!("a{i}"), self.attribute(depth, computed)))
+            .collect()
     }
 
     fn attribute(&mut self, depth: u64, may_be_computed: bool) -> Attribute {
@@ -54,9 +60,13 @@ impl Random {
         };
         let computed_only = computed && !optional;
         let kind = if depth < 2 && self.one_in(3) {
-            let nesting = [Nesting::Single, Nesting::List, Nesting::Set, Nesting::Map][self.below(4) as usize];
+            let nesting = [Nesting::Single, Nesting::List, Nesting::Set, Nesting::Map]
+                [self.below(4) as usize];
             // No computed attributes in sets: their elements can't be told apart while unknown.
-            let mut nested = self.attributes(depth + 1, may_be_computed && nesting != Nesting::Set && !computed_only);
+            let mut nested = self.attributes(
+                depth + 1,
+                may_be_computed && nesting != Nesting::Set && !computed_only,
+            );
             if computed_only {
                 nested.values_mut().for_each(make_computed);
             }
@@ -127,11 +137,18 @@ impl Random {
             }
             Type::Map(element) => {
                 let count = self.below(3);
-                Value::Map((0..count).map(|i| (format!("k{i}"), self.value(element, depth + 1))).collect())
+                Value::Map(
+                    (0..count)
+                        .map(|i| (format!("k{i}"), self.value(element, depth + 1)))
+                        .collect(),
+                )
             }
-            Type::Object { attributes, .. } => {
-                Value::Map(attributes.iter().map(|(name, ty)| (name.clone(), self.value(ty, 0))).collect())
-            }
+            Type::Object { attributes, .. } => Value::Map(
+                attributes
+                    .iter()
+                    .map(|(name, ty)| (name.clone(), self.value(ty, 0)))
+                    .collect(),
+            ),
             Type::Tuple(_) | Type::Dynamic => Value::Null,
         }
     }
@@ -166,14 +183,20 @@ impl Random {
             Kind::Nested(Nesting::Single, nested) => self.object(nested, unknown),
             Kind::Nested(Nesting::Map, nested) => {
                 let count = self.below(3);
-                Value::Map((0..count).map(|i| (format!("k{i}"), self.object(nested, unknown))).collect())
+                Value::Map(
+                    (0..count)
+                        .map(|i| (format!("k{i}"), self.object(nested, unknown)))
+                        .collect(),
+                )
             }
             Kind::Nested(nesting, nested) => {
                 let element = crate::schema::object_type(nested);
                 let mut items: Vec<Value> = Vec::new();
                 for _ in 0..self.below(3) {
                     let item = self.object(nested, unknown && *nesting == Nesting::List);
-                    if *nesting == Nesting::List || !items.iter().any(|other| other.equals(&item, &element)) {
+                    if *nesting == Nesting::List
+                        || !items.iter().any(|other| other.equals(&item, &element))
+                    {
                         items.push(item);
                     }
                 }
@@ -185,12 +208,33 @@ impl Random {
     /// Makes some elements of a collection unknown.
     fn dim(&mut self, value: Value, ty: &Type) -> Value {
         match (value, ty) {
-            (Value::List(items), Type::List(_)) => {
-                Value::List(items.into_iter().map(|item| if self.one_in(4) { Value::unknown() } else { item }).collect())
-            }
-            (Value::Map(items), Type::Map(_)) => {
-                Value::Map(items.into_iter().map(|(key, item)| (key, if self.one_in(4) { Value::unknown() } else { item })).collect())
-            }
+            (Value::List(items), Type::List(_)) => Value::List(
+                items
+                    .into_iter()
+                    .map(|item| {
+                        if self.one_in(4) {
+                            Value::unknown()
+                        } else {
+                            item
+                        }
+                    })
+                    .collect(),
+            ),
+            (Value::Map(items), Type::Map(_)) => Value::Map(
+                items
+                    .into_iter()
+                    .map(|(key, item)| {
+                        (
+                            key,
+                            if self.one_in(4) {
+                                Value::unknown()
+                            } else {
+                                item
+                            },
+                        )
+                    })
+                    .collect(),
+            ),
             (value, _) => value,
         }
     }
@@ -208,12 +252,18 @@ impl Random {
             (Value::List(items), Type::List(element) | Type::Set(element)) => {
                 Value::List(items.iter().map(|item| self.fill(item, element)).collect())
             }
-            (Value::Map(items), Type::Map(element)) => {
-                Value::Map(items.iter().map(|(key, item)| (key.clone(), self.fill(item, element))).collect())
-            }
-            (Value::Map(items), Type::Object { attributes, .. }) => {
-                Value::Map(items.iter().map(|(key, item)| (key.clone(), self.fill(item, &attributes[key]))).collect())
-            }
+            (Value::Map(items), Type::Map(element)) => Value::Map(
+                items
+                    .iter()
+                    .map(|(key, item)| (key.clone(), self.fill(item, element)))
+                    .collect(),
+            ),
+            (Value::Map(items), Type::Object { attributes, .. }) => Value::Map(
+                items
+                    .iter()
+                    .map(|(key, item)| (key.clone(), self.fill(item, &attributes[key])))
+                    .collect(),
+            ),
             (value, _) => value.clone(),
         }
     }
