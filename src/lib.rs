@@ -6,8 +6,10 @@
 //! |---|---|---|
 //! | [`capacity`] | the domain: kinds, labels, taints, prices, fit, the ledger of cards; pure | nothing |
 //! | [`kubernetes`] | adapter: clusters | `capacity` |
+//! | [`ssh`] | adapter: own servers, their Docker Engines and cards | `capacity` |
 //! | [`provider`] | the Terraform face: configuration, resources, data sources, functions | the SDK, `capacity`, the adapters |
 
 pub mod capacity;
 pub mod kubernetes;
 pub mod provider;
+pub mod ssh;
