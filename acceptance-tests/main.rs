@@ -7,6 +7,7 @@
 //! | `terraform` | drives the real Terraform and OpenTofu CLIs |
 //! | `fault_proxy` | stands before the API server and makes it slow, throttling, broken |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
+//! | `fresh` | generated files equal a fresh run; what documentation shows is valid |
 //!
 //! Each further module is one subject of tests.
 
@@ -23,6 +24,7 @@
 
 mod cluster;
 mod fault_proxy;
+mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;

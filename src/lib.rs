@@ -7,7 +7,9 @@
 //! | [`capacity`] | the domain: kinds, labels, taints, prices, fit, the ledger of cards; pure | nothing |
 //! | [`kubernetes`] | adapter: clusters | `capacity` |
 //! | [`provider`] | the Terraform face: configuration, resources, data sources, functions | the SDK, `capacity`, the adapters |
+//! | [`docs`] | renders `docs/` from the schemas and `examples/` | the SDK, `provider` |
 
 pub mod capacity;
+pub mod docs;
 pub mod kubernetes;
 pub mod provider;
