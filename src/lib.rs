@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | [`capacity`] | the domain: kinds, labels, taints, prices, fit, the ledger of cards; pure | nothing |
 //! | [`kubernetes`] | adapter: clusters | `capacity` |
+//! | [`ssh`] | adapter: own servers, their Docker Engines and cards | `capacity` |
 //! | [`provider`] | the Terraform face: configuration, resources, data sources, functions | the SDK, `capacity`, the adapters |
 //! | [`docs`] | renders `docs/` from the schemas and `examples/` | the SDK, `provider` |
 
@@ -13,3 +14,4 @@ pub mod capacity;
 pub mod docs;
 pub mod kubernetes;
 pub mod provider;
+pub mod ssh;

@@ -12,7 +12,7 @@ use super::credential::PLUGIN_LIMIT;
 use super::error::Error;
 use super::once::Once;
 use super::storage::StorageClass;
-use super::{resolve, target};
+use super::{refresh, resolve, target};
 use crate::capacity::node::Node;
 
 /// A plugin's credential is renewed this long before it ends.
@@ -31,6 +31,8 @@ pub(super) struct Inner {
     pub(super) nodes: Once<Vec<Node>>,
     pub(super) storage_classes: Once<Vec<StorageClass>>,
     pub(super) uid: Once<target::TargetUid>,
+    /// Reads for a refresh, by namespace.
+    pub(super) reads: std::sync::Mutex<std::collections::BTreeMap<String, Arc<refresh::Reads>>>,
 }
 
 /// An open connection.
@@ -67,6 +69,7 @@ impl Cluster {
                 nodes: Once::default(),
                 storage_classes: Once::default(),
                 uid: Once::default(),
+                reads: std::sync::Mutex::default(),
             }),
         }
     }

@@ -29,7 +29,7 @@
 //! Cluster::nodes(&self, keep: fn(&str) -> bool, &Cancel) -> Result<Arc<Vec<Node>>, Error>
 //! Cluster::forget_nodes(&self)
 //! Cluster::storage_classes(&self, &Cancel) -> Result<Arc<Vec<StorageClass>>, Error>
-//! Cluster::read_service(&self, namespace, name, &Cancel) -> Result<Option<Found>, Error>
+//! Cluster::read_service(&self, namespace, name, &Cancel) -> Result<Option<Found>, Error>; refresh_service: the same, many share a list
 //! Cluster::create_service(&self, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Vec<Applied>, ApplyFailure>
 //! Cluster::update_service(&self, &Found, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Vec<Applied>, ApplyFailure>
 //! Cluster::delete_service(&self, &Deletion, &Cancel) -> Result<(), Error>
@@ -56,6 +56,7 @@ mod nodes;
 mod objects;
 mod once;
 mod proxy;
+mod refresh;
 mod request;
 mod resolve;
 mod retry;

@@ -176,23 +176,29 @@ impl Cluster {
         else {
             return Ok(None);
         };
-        let identity = Identity::of(&deployment);
-        let service = match self
+        let service = self
             .find::<Service>(Kind::Service, namespace, name, cancel)
-            .await?
-        {
-            Some(service)
-                if service
-                    .spec
-                    .as_ref()
-                    .and_then(|spec| spec.selector.as_ref())
-                    == Some(&identity.selector) =>
-            {
-                Some(service)
-            }
-            // A Service of this name that leads elsewhere is not this one's.
-            _ => None,
-        };
+            .await?;
+        self.complete(namespace, name, deployment, service, cancel)
+            .await
+            .map(Some)
+    }
+
+    /// What belongs to a Deployment that was read, with the Service of its name.
+    pub(super) async fn complete(
+        &self,
+        namespace: &str,
+        name: &str,
+        deployment: Deployment,
+        service: Option<Service>,
+        cancel: &Cancel,
+    ) -> Result<Found, Error> {
+        let identity = Identity::of(&deployment);
+        // A Service of this name that leads elsewhere is not this one's.
+        let service = service.filter(|service| {
+            let selector = service.spec.as_ref().and_then(|it| it.selector.as_ref());
+            selector == Some(&identity.selector)
+        });
         let mut claims = BTreeMap::new();
         for claim_name in identity.claims.values() {
             if let Some(claim) = self
@@ -221,7 +227,7 @@ impl Cluster {
             .annotations
             .as_ref()
             .is_some_and(|annotations| annotations.contains_key(UNFINISHED));
-        Ok(Some(Found {
+        Ok(Found {
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             identity,
             unfinished,
@@ -232,7 +238,7 @@ impl Cluster {
                 secret_keys,
                 secret_unreadable,
             },
-        }))
+        })
     }
 }
 

@@ -377,7 +377,7 @@ pub(super) async fn read(
     let namespace = service.namespace.known().cloned().unwrap_or_default();
     let Some(found) = target
         .cluster
-        .read_service(&namespace, &known(&service.name), &watched.cancel)
+        .refresh_service(&namespace, &known(&service.name), &watched.cancel)
         .await?
     else {
         return Ok(None);
