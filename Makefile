@@ -45,7 +45,7 @@ test-hosts: ## the CLI tests on the oldest supported Terraform and OpenTofu too 
 	@scripts/test-hosts.sh
 
 docs: ## write docs/ from the schemas and examples/
-	$(CARGO) run --quiet --locked --bin terraform-provider-loomplane -- docs
+	$(CARGO) run --quiet --locked --bin terraform-provider-loomplane -- docs .
 
 build: ## the provider, as released: target/release/terraform-provider-loomplane
 	$(CARGO) build --locked --release --bin terraform-provider-loomplane

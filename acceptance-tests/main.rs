@@ -8,6 +8,7 @@
 //! | `fault_proxy` | stands before the API server and makes it slow, throttling, broken |
 //! | `servers` | simulated GPU servers: a real sshd and Docker Engine each, a stand-in `nvidia-smi` |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
+//! | `fresh` | generated files equal a fresh run; what documentation shows is valid |
 //!
 //! Each further module is one subject of tests.
 
@@ -24,6 +25,7 @@
 
 mod cluster;
 mod fault_proxy;
+mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;

@@ -8,8 +8,10 @@
 //! | [`kubernetes`] | adapter: clusters | `capacity` |
 //! | [`ssh`] | adapter: own servers, their Docker Engines and cards | `capacity` |
 //! | [`provider`] | the Terraform face: configuration, resources, data sources, functions | the SDK, `capacity`, the adapters |
+//! | [`docs`] | renders `docs/` from the schemas and `examples/` | the SDK, `provider` |
 
 pub mod capacity;
+pub mod docs;
 pub mod kubernetes;
 pub mod provider;
 pub mod ssh;

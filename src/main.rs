@@ -1,9 +1,14 @@
 //! Picks the program. Without arguments it is the plugin that Terraform starts.
 
-use std::process::ExitCode;
+use std::{
+    error::Error as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
-use loomplane::provider::Loomplane;
+use loomplane::{docs, provider::Loomplane};
 use tf_provider_sdk::{
     rpc::Service,
     serve::{self, ServeOptions},
@@ -21,7 +26,17 @@ struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    /// Write docs/ from the schemas and examples/.
+    Docs {
+        /// Write nothing: say which pages are not as they would be written, and fail if any.
+        #[arg(long)]
+        check: bool,
+        /// The folder that holds docs/ and examples/.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+    },
+}
 
 fn main() -> ExitCode {
     // The plugin's start is in the path of every command: no argument parser is made for it.
@@ -31,8 +46,32 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.command {
         None => plugin(arguments.debug),
-        Some(command) => match command {},
+        Some(Command::Docs { check, folder }) => documentation(check, &folder),
     }
+}
+
+fn documentation(check: bool, folder: &Path) -> ExitCode {
+    let (text, code) = match if check {
+        docs::check(folder)
+    } else {
+        docs::write(folder).map(|_| Vec::new())
+    } {
+        Ok(wrong) if wrong.is_empty() => return ExitCode::SUCCESS,
+        Ok(wrong) => (
+            format!("{}\nmake docs writes them anew.", wrong.join("\n")),
+            1,
+        ),
+        Err(error) => {
+            let cause = error
+                .source()
+                .map(|cause| format!(": {cause}"))
+                .unwrap_or_default();
+            (format!("{error}{cause}"), 2)
+        }
+    };
+    // Where even that can't be said, the exit code says it.
+    let _ = writeln!(std::io::stderr(), "{text}");
+    ExitCode::from(code)
 }
 
 fn plugin(debug: bool) -> ExitCode {

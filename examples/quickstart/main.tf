@@ -22,7 +22,7 @@ variable "namespace" {
 }
 
 variable "gpu_kind" {
-  description = "GPU kind that the service asks for; data.loomplane_gpu_kinds lists them."
+  description = "GPU kind that the service asks for; the data source loomplane_gpu_kinds lists them."
   type        = string
   default     = "nvidia-l4"
 }
@@ -42,11 +42,10 @@ provider "loomplane" {
   }
 }
 
-data "loomplane_gpu_kinds" "all" {}
-
+# What the configured clusters have of it. `data.loomplane_gpu_kinds` lists the kinds.
 data "loomplane_gpu_targets" "able" {
-  kind  = var.gpu_kind
-  count = var.gpu_count
+  kind = var.gpu_kind
+  gpus = var.gpu_count
 }
 
 resource "loomplane_gpu_service" "inference" {
@@ -65,9 +64,16 @@ resource "loomplane_gpu_service" "inference" {
   }
 }
 
-output "placement" {
-  description = "Node labels that the service is confined to."
-  value       = loomplane_gpu_service.inference.placement.admits
+output "able" {
+  description = "The targets that can meet the request, with their price; or why one can't."
+  value = {
+    for row in data.loomplane_gpu_targets.able.targets : row.target => row.usable ? row.price : row.reason
+  }
+}
+
+output "nodes" {
+  description = "The nodes that matched: groups with their GPUs per node."
+  value       = loomplane_gpu_service.inference.nodes
 }
 
 output "price" {

@@ -3,6 +3,7 @@
 pub mod context;
 pub mod data_source;
 pub mod de;
+pub mod describe;
 pub mod diagnostic;
 pub mod ephemeral;
 mod erased;

@@ -1,0 +1,1 @@
+terraform import loomplane_gpu_service.llm prod/inference/llm
