@@ -1,5 +1,10 @@
 use super::*;
-use crate::ssh::docker::body::{DefaultRuntime, render};
+use crate::ssh::docker::body::{DefaultRuntime, EngineGpus, GpuWay, render};
+
+const PLAIN: EngineGpus = EngineGpus {
+    default_runtime: DefaultRuntime::Plain,
+    way: GpuWay::Capability,
+};
 use secrecy::SecretString;
 
 /// What Docker shows for a container that was made with `body` from an image with `image`'s configuration.
@@ -8,7 +13,7 @@ fn shown(
     devices: &[CardUuid],
     image: &ImageConfig,
 ) -> ContainerInspectResponse {
-    let body = render(spec, devices, "run-1", DefaultRuntime::Plain);
+    let body = render(spec, devices, "run-1", PLAIN);
     let mut env = image.env.clone().unwrap_or_default();
     env.extend(body.env.clone().unwrap_or_default());
     let mut labels = image.labels.clone().unwrap_or_default();
@@ -238,7 +243,45 @@ fn s3a_a_cpu_service_gets_no_card_where_nvidia_is_the_default_runtime() {
         image: "app".to_owned(),
         ..ContainerSpec::default()
     };
-    let env = |runtime| render(&minimal, &[], "r", runtime).env.unwrap();
+    let env = |default_runtime| {
+        render(
+            &minimal,
+            &[],
+            "r",
+            EngineGpus {
+                default_runtime,
+                ..PLAIN
+            },
+        )
+        .env
+        .unwrap()
+    };
     assert_eq!(env(DefaultRuntime::Nvidia), ["NVIDIA_VISIBLE_DEVICES=void"]);
     assert!(env(DefaultRuntime::Plain).is_empty());
+}
+
+#[test]
+fn cards_are_asked_for_by_cdi_name_where_that_is_all_that_the_engine_has() {
+    let devices = vec![CardUuid("GPU-a".to_owned())];
+    let minimal = ContainerSpec {
+        name: "chat".to_owned(),
+        image: "app".to_owned(),
+        ..ContainerSpec::default()
+    };
+    let body = render(
+        &minimal,
+        &devices,
+        "r",
+        EngineGpus {
+            way: GpuWay::Cdi,
+            ..PLAIN
+        },
+    );
+    let host = body.host_config.unwrap();
+    let request = &host.device_requests.as_ref().unwrap()[0];
+    assert_eq!(
+        (request.driver.as_deref(), request.device_ids.as_deref()),
+        (Some("cdi"), Some(&["nvidia.com/gpu=GPU-a".to_owned()][..]))
+    );
+    assert_eq!(super::devices(&host), devices);
 }

@@ -95,7 +95,7 @@ pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
     let memory = new
         .memory_mib
         .filter(|_| was.memory_mib != new.memory_mib)
-        .map(|mib| i64::try_from(mib * MIB).unwrap_or(i64::MAX));
+        .map(|mib| i64::try_from(mib.saturating_mul(MIB)).unwrap_or(i64::MAX));
     Change::InPlace(Box::new(InPlace {
         body: ContainerUpdateBody {
             nano_cpus: new.nano_cpus.filter(|_| was.nano_cpus != new.nano_cpus),
