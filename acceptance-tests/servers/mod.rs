@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use engine::{Engine, IMAGE, OTHER_IMAGE, Registry};
+pub use engine::{Engine, IMAGE, OTHER_IMAGE};
 pub use keys::{Agent, Key};
 pub use smi::{Smi, row, uuid};
 

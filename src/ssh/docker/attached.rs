@@ -130,7 +130,7 @@ pub(super) fn volumes(
         }
         let known = asked.and_then(|asked| {
             asked.volumes.iter().find(|(_, volume)| {
-                volume.docker_name == *docker_name && volume.mount_path == *path
+                volume.docker_name == *docker_name && same_path(&volume.mount_path, path)
             })
         });
         let name = known.map_or_else(|| docker_name.clone(), |(name, _)| name.clone());
@@ -138,7 +138,8 @@ pub(super) fn volumes(
             name,
             VolumeSpec {
                 docker_name: docker_name.clone(),
-                mount_path: path.clone(),
+                mount_path: known
+                    .map_or_else(|| path.clone(), |(_, volume)| volume.mount_path.clone()),
                 read_only: mount.rw == Some(false),
                 delete_on_destroy: known.is_some_and(|(_, volume)| volume.delete_on_destroy),
             },
@@ -157,9 +158,22 @@ pub(super) fn host_mounts(
         .flatten()
         .filter(|mount| mount.typ.as_deref() == Some("bind"))
         .filter_map(|mount| {
+            let (source, target) = (mount.source.clone()?, mount.destination.clone()?);
+            // As it was written, where it was asked for: Docker tidies paths up.
+            let asked = host.mounts.iter().flatten().find(|asked| {
+                asked.typ == Some(MountType::BIND)
+                    && asked
+                        .target
+                        .as_deref()
+                        .is_some_and(|path| same_path(path, &target))
+            });
             Some(HostMount {
-                host_path: mount.source.clone()?,
-                mount_path: mount.destination.clone()?,
+                host_path: asked
+                    .and_then(|asked| asked.source.clone())
+                    .unwrap_or(source),
+                mount_path: asked
+                    .and_then(|asked| asked.target.clone())
+                    .unwrap_or(target),
                 read_only: mount.rw == Some(false),
             })
         })
@@ -174,4 +188,9 @@ pub(super) fn host_mounts(
     };
     found.sort_by_key(|mount| (order(mount), mount.mount_path.clone()));
     found
+}
+
+/// Whether two paths are one but for a slash at the end.
+fn same_path(left: &str, right: &str) -> bool {
+    left.trim_end_matches('/') == right.trim_end_matches('/')
 }

@@ -39,6 +39,7 @@ pub(crate) const HTTP_PROBE: &str = concat!(
 
 /// What was asked, beyond what Docker's configuration tells apart from the image's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Asked {
     pub(crate) env: Vec<String>,
     pub(crate) secret_env: Vec<String>,
@@ -48,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) working_dir: bool,
     pub(crate) user: bool,
     pub(crate) health: bool,
+    pub(crate) shm: bool,
+    pub(crate) ulimits: Vec<String>,
     pub(crate) ports: Vec<PortSpec>,
     pub(crate) volumes: BTreeMap<String, VolumeSpec>,
 }
@@ -63,6 +66,8 @@ impl Asked {
             working_dir: spec.working_dir.is_some(),
             user: spec.user.is_some(),
             health: spec.health.is_some(),
+            shm: spec.shm_mib.is_some(),
+            ulimits: spec.ulimits.keys().cloned().collect(),
             ports: spec.ports.clone(),
             volumes: spec.volumes.clone(),
         }

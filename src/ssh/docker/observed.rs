@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bollard::models::{
-    ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig, MountType,
+    ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig,
     RestartPolicyNameEnum,
 };
 
@@ -13,8 +13,7 @@ use super::body::{
     LABEL_RUN, LABEL_SECRET_VERSION, LABEL_SERVICE, MIB, SECOND,
 };
 use super::spec::{
-    ContainerSpec, HealthCheck, HostMount, LABEL_PREFIX, PortSpec, Probe, Protocol, Restart,
-    Ulimit, VISIBLE_DEVICES, VolumeSpec,
+    ContainerSpec, HealthCheck, LABEL_PREFIX, Probe, Protocol, Restart, Ulimit, VISIBLE_DEVICES,
 };
 use crate::capacity::gpu::GpuRequest;
 use crate::capacity::ledger::ContainerState;
@@ -210,7 +209,7 @@ pub(crate) fn observe(
         memory_mib: positive(host.memory)
             .and_then(|bytes| u64::try_from(bytes).ok())
             .map(|bytes| bytes / MIB),
-        shm_mib: shm(&host),
+        shm_mib: shm(&host, flag(|asked| asked.shm)),
         gpu: labels.get(LABEL_GPU_KIND).and_then(|kind| {
             GpuRequest::parse(kind, i64::try_from(devices.len()).unwrap_or_default()).ok()
         }),
@@ -227,6 +226,15 @@ pub(crate) fn observe(
             .ulimits
             .iter()
             .flatten()
+            // The engine adds the defaults of its daemon.json.
+            .filter(|limit| {
+                asked.as_ref().is_none_or(|asked| {
+                    limit
+                        .name
+                        .as_ref()
+                        .is_some_and(|name| asked.ulimits.contains(name))
+                })
+            })
             .filter_map(|limit| {
                 Some((
                     limit.name.clone()?,
@@ -278,10 +286,10 @@ fn positive(value: Option<i64>) -> Option<i64> {
     value.filter(|value| *value > 0)
 }
 
-/// Docker writes its default of 64 MiB into the container: that one was not asked for.
-fn shm(host: &HostConfig) -> Option<u64> {
+/// Docker writes its default (64 MiB, or what its daemon.json says) into the container: that one was not asked for.
+fn shm(host: &HostConfig, asked: Option<bool>) -> Option<u64> {
     let mib = u64::try_from(positive(host.shm_size)?).ok()? / MIB;
-    (mib != 64).then_some(mib)
+    asked.unwrap_or(mib != 64).then_some(mib)
 }
 
 /// Splits a container's environment: what was asked for, without the image's own, ours and secrets.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::ssh::docker::body::{DefaultRuntime, EngineGpus, GpuWay, render};
+use crate::ssh::docker::spec::{HostMount, PortSpec, VolumeSpec};
 
 const PLAIN: EngineGpus = EngineGpus {
     default_runtime: DefaultRuntime::Plain,
@@ -284,4 +285,35 @@ fn cards_are_asked_for_by_cdi_name_where_that_is_all_that_the_engine_has() {
         (Some("cdi"), Some(&["nvidia.com/gpu=GPU-a".to_owned()][..]))
     );
     assert_eq!(super::devices(&host), devices);
+}
+
+#[test]
+fn what_the_engine_adds_or_tidies_up_is_no_drift() {
+    let mut wanted = maximal();
+    wanted.shm_mib = None;
+    wanted.host_mounts[0].mount_path = "/data/".to_owned();
+    let mut shown = shown(&wanted, &[], &image());
+    let host = shown.host_config.as_mut().unwrap();
+    // daemon.json: default-shm-size, default-ulimits.
+    host.shm_size = Some(128 << 20);
+    host.ulimits
+        .as_mut()
+        .unwrap()
+        .push(bollard::models::ResourcesUlimits {
+            name: Some("nofile".to_owned()),
+            soft: Some(1),
+            hard: Some(1),
+        });
+    for mount in shown.mounts.iter_mut().flatten() {
+        let tidy = mount
+            .destination
+            .clone()
+            .map(|path| path.trim_end_matches('/').to_owned());
+        mount.destination = tidy;
+    }
+    let found = observe(&shown, Some(&image()));
+    wanted.gpu = None;
+    let mut read = found.spec;
+    read.gpu = None;
+    assert_eq!(comparable(read), comparable(wanted));
 }
