@@ -1,3 +1,5 @@
+use bollard::models::MountType;
+
 use super::*;
 use crate::ssh::docker::body::{DefaultRuntime, EngineGpus, GpuWay, render};
 use crate::ssh::docker::spec::{HostMount, PortSpec, VolumeSpec};

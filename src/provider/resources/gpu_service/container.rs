@@ -238,7 +238,7 @@ pub(super) fn absorb(service: &mut GpuService, set: &ContainerSpec, observed: &O
                     mount_path: Maybe::Known(it.mount_path.clone()),
                     size_gib: before
                         .get(name)
-                        .map_or(Opt::Null, |volume| volume.size_gib.clone()),
+                        .map_or(Opt::Null, |volume| volume.size_gib),
                     access_mode: Opt::Null,
                     delete_on_destroy: deleted,
                 },
