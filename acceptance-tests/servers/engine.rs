@@ -187,6 +187,119 @@ impl Engine {
     }
 }
 
+/// An image registry on 127.0.0.1 of an engine's network, with the test image in it. Dropping it stops it.
+pub struct Registry {
+    child: Child,
+    /// Its `host:port`, as the engine sees it.
+    pub host: String,
+}
+
+impl Engine {
+    /// Starts a registry beside the engine; `login` makes it ask for that name and password.
+    pub fn registry(&self, login: Option<(&str, &str)>) -> Option<Registry> {
+        if !Path::new("/usr/bin/docker-registry").exists() {
+            cannot_start(
+                "an image registry",
+                "docker-registry is missing (apt-get install --no-install-recommends docker-registry)",
+            );
+            return None;
+        }
+        let host = format!("127.0.0.1:{}", super::free_port());
+        let dir = self.dir.path().join(format!(
+            "registry-{}",
+            host.len() + usize::from(login.is_some())
+        ));
+        fs::create_dir_all(&dir).unwrap();
+        let mut config = format!(
+            "version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '{host}'}}\n",
+            dir.display()
+        );
+        if let Some((user, password)) = login {
+            // bcrypt of libcrypt, through Perl, which every Debian has.
+            let script = format!("print crypt('{password}', '$2b$05$abcdefghijklmnopqrstuu')");
+            let hash = Command::new("perl")
+                .args(["-e", &script])
+                .output()
+                .unwrap()
+                .stdout;
+            let line = format!("{user}:{}\n", String::from_utf8(hash).unwrap());
+            fs::write(dir.join("htpasswd"), line.replace("$2b$", "$2y$")).unwrap();
+            config.push_str(&format!(
+                "auth: {{htpasswd: {{realm: test, path: {}/htpasswd}}}}\n",
+                dir.display()
+            ));
+        }
+        fs::write(dir.join("config.yml"), config).unwrap();
+        let child = self
+            .nsenter()
+            .args(["/usr/bin/docker-registry", "serve"])
+            .arg(dir.join("config.yml"))
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(dir.join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let registry = Registry { child, host };
+        let image = format!("{}/team/app:1", registry.host);
+        self.docker(&["tag", IMAGE, &image]);
+        if let Some((user, password)) = login {
+            fs::create_dir_all(dir.join("client")).unwrap();
+            let auth = {
+                let done = Command::new("perl")
+                    .args([
+                        "-MMIME::Base64",
+                        "-e",
+                        &format!("print encode_base64('{user}:{password}', '')"),
+                    ])
+                    .output()
+                    .unwrap();
+                String::from_utf8(done.stdout).unwrap()
+            };
+            let text = format!(
+                "{{\"auths\": {{\"{}\": {{\"auth\": \"{auth}\"}}}}}}",
+                registry.host
+            );
+            fs::write(dir.join("client/config.json"), text).unwrap();
+        }
+        let client = dir.join("client").display().to_string();
+        let started = Instant::now();
+        while self
+            .try_docker(&["--config", &client, "push", &image])
+            .is_none()
+        {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "the registry takes no image"
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.docker(&["rmi", &image]);
+        Some(registry)
+    }
+
+    /// A command in the engine's network.
+    fn nsenter(&self) -> Command {
+        let mut command = Command::new("/usr/bin/nsenter");
+        command
+            .args([
+                "--net",
+                "-t",
+                &self.shell.id().to_string(),
+                "/usr/bin/setpriv",
+                "--pdeathsig",
+                "KILL",
+            ])
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         // Containers first, so that no shim outlives the engine.

@@ -202,39 +202,57 @@ impl Server {
         fs::write(self.path("authorized_keys"), keys).unwrap();
     }
 
+    /// Cuts every connection, as a reboot of a router would: the sessions' processes are killed.
+    pub fn cut(&self) {
+        for (pid, line) in self.inside() {
+            if line.starts_with("sshd: ") && !line.contains("[listener]") {
+                let _ = Command::new("/bin/kill").args(["-KILL", &pid]).status();
+            }
+        }
+    }
+
     /// Command lines of the processes that run in this server, but for its own shell and sshd's listener.
     pub fn processes(&self) -> Vec<String> {
-        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
-        // unshare stays outside; its child is the first inside.
-        let shell = self.shell.id().to_string();
-        let inside =
-            fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap_or_default();
-        let Some(wanted) = inside.split_whitespace().next().and_then(namespace) else {
-            return Vec::new();
-        };
-        let mut found: Vec<String> = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .map(|entry| entry.file_name().to_string_lossy().into_owned())
-            .filter(|pid| {
-                pid.bytes().all(|c| c.is_ascii_digit()) && namespace(pid).as_ref() == Some(&wanted)
-            })
-            .filter_map(|pid| fs::read(format!("/proc/{pid}/cmdline")).ok())
-            .map(|line| {
-                String::from_utf8_lossy(&line)
-                    .replace('\0', " ")
-                    .trim()
-                    .to_owned()
-            })
+        let mut found: Vec<String> = self
+            .inside()
+            .into_iter()
+            .map(|(_, line)| line)
             .filter(|line| {
-                !line.is_empty()
-                    && !line.contains("[listener]")
+                !line.contains("[listener]")
                     && line != "cat"
                     && !line.starts_with("/bin/sh -c mount")
             })
             .collect();
         found.sort();
         found
+    }
+
+    /// Process ids (of the machine) and command lines of all that runs in its namespace.
+    fn inside(&self) -> Vec<(String, String)> {
+        let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+        // unshare stays outside; its child is the first inside.
+        let shell = self.shell.id().to_string();
+        let children =
+            fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap_or_default();
+        let Some(wanted) = children.split_whitespace().next().and_then(namespace) else {
+            return Vec::new();
+        };
+        fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .filter(|pid| {
+                pid.bytes().all(|c| c.is_ascii_digit()) && namespace(pid).as_ref() == Some(&wanted)
+            })
+            .filter_map(|pid| {
+                let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+                let line = String::from_utf8_lossy(&line)
+                    .replace('\0', " ")
+                    .trim()
+                    .to_owned();
+                (!line.is_empty()).then_some((pid, line))
+            })
+            .collect()
     }
 
     /// Sessions and processes are gone some time after the connection is: waits for that.

@@ -583,3 +583,142 @@ fn everything_works_through_dial_stdio_too() {
     });
     assert!(engine.names().is_empty());
 }
+
+#[test]
+fn images_are_pulled_once_and_with_their_registrys_login() {
+    let Some((server, target)) = server_with(1) else {
+        return;
+    };
+    let engine = server.engine.clone().unwrap();
+    // Bytes whose base64 has the signs that differ between its two alphabets.
+    let password = "p>>?>~~?pw";
+    let Some(registry) = engine.registry(Some(("robot", password))) else {
+        return;
+    };
+    run(async {
+        let mut wanted = deployment("pulled", 1);
+        wanted.spec.image = format!("{}/team/app:1", registry.host);
+        let failure = target.create_service(&wanted, &scope()).await.unwrap_err();
+        let text = failure.error.to_string();
+        assert!(
+            text.contains("could not pull") && text.contains("registries["),
+            "{text}"
+        );
+        let login = |password: &str| loomplane::ssh::RegistryLogin {
+            username: "robot".to_owned(),
+            password: SecretString::from(password.to_owned()),
+        };
+        wanted.registries = [(registry.host.clone(), login("wrong"))].into();
+        let failure = target.create_service(&wanted, &scope()).await.unwrap_err();
+        let text = failure.error.to_string();
+        assert!(
+            text.contains("refuses the credentials") && !text.contains("wrong"),
+            "{text}"
+        );
+        wanted.registries = [(registry.host.clone(), login(password))].into();
+        let made = target.create_service(&wanted, &scope()).await.unwrap();
+        assert_eq!(made.observed.spec.image, wanted.spec.image);
+        let mut other = wanted.clone();
+        other.spec.image = format!("{}/team/app:none", registry.host);
+        let failure = target
+            .update_service(&made.observed, &other, &scope())
+            .await
+            .unwrap_err();
+        assert!(
+            failure.error.to_string().contains("no such tag"),
+            "{}",
+            failure.error
+        );
+        // Pulled only when absent: the registry may be gone.
+        drop(registry);
+        let mut again = wanted.clone();
+        again.spec.env.insert("A".to_owned(), "1".to_owned());
+        target
+            .update_service(&made.observed, &again, &scope())
+            .await
+            .unwrap();
+        target.close().await;
+    });
+}
+
+#[test]
+fn a_connection_cut_in_the_middle_of_an_update_brings_the_old_container_back() {
+    let Some((server, target)) = server_with(1) else {
+        return;
+    };
+    let engine = server.engine.clone().unwrap();
+    run(async {
+        let wanted = deployment("chat", 1);
+        let old = target
+            .create_service(&wanted, &scope())
+            .await
+            .unwrap()
+            .observed;
+        let mut slow = wanted.clone();
+        slow.spec.health = Some(HealthCheck {
+            probe: Probe::Command(vec!["/bin/false".to_owned()]),
+            interval_seconds: 1,
+            timeout_seconds: 1,
+            retries: 100,
+            startup_seconds: 100,
+        });
+        let scope = scope();
+        let (failure, ()) = tokio::join!(target.update_service(&old, &slow, &scope), async {
+            tokio::time::sleep(Duration::from_secs(6)).await;
+            server.cut();
+        });
+        let failure = failure.unwrap_err();
+        assert!(
+            failure.error.to_string().contains("runs again"),
+            "{}",
+            failure.error
+        );
+        let existing = failure.existing.unwrap();
+        assert_eq!(
+            (&existing.id, existing.status().as_str()),
+            (&old.id, "running")
+        );
+        assert_eq!(engine.names(), ["chat"]);
+        target.close().await;
+    });
+}
+
+#[test]
+fn few_sessions_are_enough_and_one_is_too_few_and_said() {
+    let Some(engine) = crate::servers::Engine::start() else {
+        return;
+    };
+    let with = |sshd: &str| {
+        crate::servers::Server::start(crate::servers::Options {
+            engine: Some(engine.clone()),
+            sshd: sshd.to_owned(),
+            ..Default::default()
+        })
+    };
+    let (Some(few), Some(one)) = (with("MaxSessions 3"), with("MaxSessions 1")) else {
+        return;
+    };
+    run(async {
+        let target = loomplane::ssh::Server::new(super::config(&few, "root"));
+        let (first, second) = (deployment("one", 1), deployment("two", 1));
+        let scope = scope();
+        let (first, second) = tokio::join!(
+            target.create_service(&first, &scope),
+            target.create_service(&second, &scope)
+        );
+        first.map_err(|failure| failure.error.to_string()).unwrap();
+        second.map_err(|failure| failure.error.to_string()).unwrap();
+        target.close().await;
+        let target = loomplane::ssh::Server::new(super::config(&one, "root"));
+        let failure = target
+            .create_service(&deployment("three", 1), &scope)
+            .await
+            .unwrap_err();
+        assert!(
+            failure.error.to_string().contains("MaxSessions"),
+            "{}",
+            failure.error
+        );
+        target.close().await;
+    });
+}

@@ -407,3 +407,74 @@ fn s3_a_lost_card_is_not_silently_replaced_and_the_next_update_assigns_another()
         target.close().await;
     });
 }
+
+#[test]
+fn s3_runs_killed_at_random_share_no_card_and_leave_no_lock() {
+    let Some((server, target)) = server_with(4) else {
+        return;
+    };
+    let engine = server.engine.clone().unwrap();
+    // Each run in a runtime of its own: ending that ends it as kill -9 does, at whatever it is.
+    let mut runs = Vec::new();
+    for number in 0..12_u64 {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let target = Target::new(config(&server, "root"));
+        runtime.spawn(async move {
+            let mut wanted = deployment(&format!("svc-{number}"), 1);
+            wanted.device_wait = Duration::from_secs(60);
+            let _ = target.create_service(&wanted, &scope()).await;
+        });
+        runs.push(runtime);
+    }
+    for (number, runtime) in runs.into_iter().enumerate() {
+        std::thread::sleep(Duration::from_millis(150 + 137 * (number as u64 % 5)));
+        let devices = devices_of(&engine);
+        assert_eq!(
+            devices.len(),
+            devices.iter().collect::<BTreeSet<_>>().len(),
+            "{devices:?}"
+        );
+        runtime.shutdown_timeout(Duration::from_millis(1));
+    }
+    server.assert_no_process_left("loomplane");
+    let devices = devices_of(&engine);
+    eprintln!("after the kills: {:?}", engine.names());
+    assert_eq!(
+        devices.len(),
+        devices.iter().collect::<BTreeSet<_>>().len(),
+        "{devices:?}"
+    );
+    // Whatever is left, finished or not, the next apply of the same service takes it over or names it.
+    run(async {
+        let mut kept = 0;
+        for number in 0..12 {
+            let name = format!("svc-{number}");
+            if engine.names().contains(&name) {
+                kept += 1;
+                continue;
+            }
+            match target.create_service(&deployment(&name, 1), &scope()).await {
+                Ok(_) => kept += 1,
+                Err(failure) => assert!(
+                    failure.error.to_string().contains("held by"),
+                    "{}",
+                    failure.error
+                ),
+            }
+        }
+        assert_eq!(kept, 4, "{:?}", engine.names());
+        target.close().await;
+    });
+    assert!(
+        engine
+            .names()
+            .iter()
+            .all(|name| !name.contains("loomplane")),
+        "{:?}",
+        engine.names()
+    );
+}

@@ -1,15 +1,22 @@
 //! From the SDK's stop token and time limit to the adapters' signal.
 
+use std::time::Duration;
+
 use tf_provider_sdk::context::Context;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::kubernetes::Cancel;
+use crate::{kubernetes::Cancel, ssh::Scope};
+
+/// For an operation without a limit of its own.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// A signal that fires when the user stops Terraform or the operation's time is up. Work that must not be dropped halfway looks at
 /// it between its steps.
 pub(super) struct Watched {
     /// The signal.
     pub(super) cancel: Cancel,
+    /// The signal and the limit, for servers.
+    pub(super) scope: Scope,
     task: JoinHandle<()>,
 }
 
@@ -36,6 +43,7 @@ pub(super) fn watched<C>(cx: &Context<'_, C>) -> Watched {
         std::future::pending::<()>().await;
     });
     Watched {
+        scope: Scope::new(left.unwrap_or(LONGEST), receiver.clone()),
         cancel: receiver.into(),
         task,
     }

@@ -1,6 +1,9 @@
 //! What operations work with: the configured targets, opened when first used, once per process, and shared.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use tf_provider_sdk::{
     diagnostic::{Diagnostic, Diagnostics},
@@ -10,23 +13,29 @@ use tf_provider_sdk::{
 use tokio::sync::OnceCell;
 
 use super::{
-    configuration::{ClusterConfig, Config, unknown_in},
+    configuration::{ClusterConfig, Config, ServerConfig, SshConfig, registries, unknown_in},
     report,
 };
 use crate::{
     capacity::{
         fit::{ClusterView, DeclaredGroup, Seen, ServiceAccount},
         label::keys::relevant_label,
-        price::PriceBook,
+        price::{Price, PriceBook},
     },
     kubernetes::{Cancel, Cluster, Error},
+    ssh::{Registries, Server},
 };
 
 /// The configured targets and prices.
 pub struct Client {
     clusters: BTreeMap<String, Connection<ClusterTarget>>,
-    /// Whether the map of clusters itself is known, so that a name that is not in it is a mistake.
+    servers: BTreeMap<String, Connection<ServerTarget>>,
+    /// Whether the maps of targets themselves are known, so that a name that is not in them is a mistake.
     complete: bool,
+    /// Which server has which machine-id, as far as this process has asked (G9).
+    machines: Mutex<BTreeMap<String, String>>,
+    /// Logins of image registries, for servers.
+    pub registries: Registries,
     /// Prices: the user's own over the reference table.
     pub prices: PriceBook,
     /// Whether the user's own prices are known.
@@ -45,6 +54,8 @@ enum Connection<T> {
 pub enum Target<'a> {
     /// A cluster.
     Cluster(&'a ClusterTarget),
+    /// An own server.
+    Server(&'a ServerTarget),
     /// A connection of which these attributes are not known yet.
     Unknown(Vec<String>),
     /// No connection of that name.
@@ -62,6 +73,48 @@ pub struct ClusterTarget {
     /// Declared node groups (K11).
     pub declared: Vec<DeclaredGroup>,
     view: OnceCell<Arc<View>>,
+}
+
+/// An own server, and what the connection says about it.
+pub struct ServerTarget {
+    /// Name of the connection.
+    pub name: String,
+    /// The adapter's handle.
+    pub server: Arc<Server>,
+    /// The user's own figure for the whole machine.
+    pub price: Price,
+    /// Services whose plan in this process leaves them as they are (S3b).
+    staying: Mutex<BTreeSet<String>>,
+}
+
+impl ServerTarget {
+    fn new(
+        name: &str,
+        config: &ServerConfig,
+        ssh: &SshConfig,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Diagnostic> {
+        Ok(Self {
+            name: name.to_owned(),
+            server: Server::new(config.connection(name, ssh, env)?),
+            price: config.price(),
+            staying: Mutex::default(),
+        })
+    }
+
+    /// Notes that a service stays as it is.
+    pub fn stays(&self, service: &str) {
+        let mut staying = self.staying.lock().unwrap_or_else(PoisonError::into_inner);
+        staying.insert(service.to_owned());
+    }
+
+    /// The services that stay as they are, as far as this process has planned.
+    pub fn staying(&self) -> BTreeSet<String> {
+        self.staying
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
 }
 
 /// What could be seen of a cluster's nodes.
@@ -162,9 +215,35 @@ impl Client {
             };
             clusters.insert(name.clone(), connection);
         }
+        let none = SshConfig::default();
+        let ssh = config.ssh.known().unwrap_or(&none);
+        let ssh_unknown = if config.ssh.is_unknown() {
+            vec!["ssh".to_owned()]
+        } else {
+            unknown_in(ssh)
+        };
+        let mut servers = BTreeMap::new();
+        for (name, server) in config.servers.known().into_iter().flatten() {
+            let connection = match server {
+                Maybe::Unknown => Connection::Unknown(vec!["all of it".to_owned()]),
+                Maybe::Known(server) => {
+                    let mut unknown = unknown_in(server);
+                    unknown.extend(ssh_unknown.iter().cloned());
+                    if unknown.is_empty() {
+                        Connection::Known(ServerTarget::new(name, server, ssh, env)?)
+                    } else {
+                        Connection::Unknown(unknown)
+                    }
+                }
+            };
+            servers.insert(name.clone(), connection);
+        }
         Ok(Self {
             clusters,
-            complete: !config.clusters.is_unknown(),
+            servers,
+            complete: !config.clusters.is_unknown() && !config.servers.is_unknown(),
+            machines: Mutex::default(),
+            registries: registries(&config.registries),
             prices,
             prices_known: unknown_in(&Prices {
                 prices: &config.prices,
@@ -175,30 +254,43 @@ impl Client {
 
     /// The target of this name.
     pub fn target(&self, name: &str) -> Target<'_> {
-        match self.clusters.get(name) {
-            Some(Connection::Known(cluster)) => Target::Cluster(cluster),
-            Some(Connection::Unknown(attributes)) => Target::Unknown(attributes.clone()),
-            None if self.complete => Target::Missing,
-            None => Target::Unknown(vec!["clusters".to_owned()]),
+        match (self.clusters.get(name), self.servers.get(name)) {
+            (Some(Connection::Known(cluster)), _) => Target::Cluster(cluster),
+            (_, Some(Connection::Known(server))) => Target::Server(server),
+            (Some(Connection::Unknown(attributes)), _)
+            | (_, Some(Connection::Unknown(attributes))) => Target::Unknown(attributes.clone()),
+            (None, None) if self.complete => Target::Missing,
+            (None, None) => Target::Unknown(vec!["clusters or servers".to_owned()]),
         }
+    }
+
+    /// Notes a server's machine-id; the name of another configured server that has it (G9).
+    pub fn claim_machine(&self, name: &str, machine_id: &str) -> Option<String> {
+        let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = machines
+            .entry(machine_id.to_owned())
+            .or_insert_with(|| name.to_owned());
+        (owner != name).then(|| owner.clone())
+    }
+
+    /// The servers whose connection is known, and the names of the others.
+    pub fn servers(&self) -> (Vec<&ServerTarget>, Vec<&str>) {
+        sorted_out(&self.servers)
     }
 
     /// The clusters whose connection is known, and the names of the others.
     pub fn clusters(&self) -> (Vec<&ClusterTarget>, Vec<&str>) {
-        let mut known = Vec::new();
-        let mut unknown = Vec::new();
-        for (name, connection) in &self.clusters {
-            match connection {
-                Connection::Known(cluster) => known.push(cluster),
-                Connection::Unknown(_) => unknown.push(name.as_str()),
-            }
-        }
-        (known, unknown)
+        sorted_out(&self.clusters)
     }
 
     /// An error for a target that is not configured.
     pub fn missing(&self, name: &str) -> Diagnostic {
-        let names: Vec<_> = self.clusters.keys().map(String::as_str).collect();
+        let names: Vec<_> = self
+            .clusters
+            .keys()
+            .chain(self.servers.keys())
+            .map(String::as_str)
+            .collect();
         let known = if names.is_empty() {
             "The provider configures no target.".to_owned()
         } else {
@@ -207,10 +299,22 @@ impl Client {
         Diagnostic::error(
             format!("There is no target {name}"),
             format!(
-                "target = {name:?} names no connection of the provider. {known} Add it to `clusters` in the provider block, or name another."
+                "target = {name:?} names no connection of the provider. {known} Add it to `clusters` or `servers` in the provider block, or name another."
             ),
         )
     }
+}
+
+fn sorted_out<T>(connections: &BTreeMap<String, Connection<T>>) -> (Vec<&T>, Vec<&str>) {
+    let mut known = Vec::new();
+    let mut unknown = Vec::new();
+    for (name, connection) in connections {
+        match connection {
+            Connection::Known(target) => known.push(target),
+            Connection::Unknown(_) => unknown.push(name.as_str()),
+        }
+    }
+    (known, unknown)
 }
 
 #[derive(serde::Serialize)]

@@ -37,8 +37,10 @@ impl Provider for Loomplane {
     fn offers(&self) -> Offers<Client> {
         Offers::new()
             .resource::<resources::GpuService>()
+            .data_source::<data_sources::Cluster>()
             .data_source::<data_sources::GpuKinds>()
             .data_source::<data_sources::GpuTargets>()
+            .data_source::<data_sources::Server>()
             .function::<functions::GpuKind>()
             .function::<functions::PriceTotal>()
     }

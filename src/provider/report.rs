@@ -6,6 +6,7 @@ use tf_provider_sdk::{context::Interrupted, diagnostic::Diagnostic, number::Numb
 use crate::{
     capacity::{price::Usd, text::Text},
     kubernetes,
+    ssh::SshError,
 };
 
 /// A refusal of the domain, as an error on an attribute.
@@ -82,4 +83,22 @@ pub(super) fn dollars(amount: Decimal) -> Number {
         .to_string()
         .parse()
         .unwrap_or_else(|_| Number::from(0_u64))
+}
+
+/// A failed operation on a server.
+pub(super) fn server_error(server: &str, error: &SshError) -> Diagnostic {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !text.contains(&line) {
+            text.push_str("\nCaused by: ");
+            text.push_str(&line);
+        }
+        cause = error.source();
+    }
+    Diagnostic::error(
+        format!("The operation on server {server} failed"),
+        format!("{server}: {text}."),
+    )
 }

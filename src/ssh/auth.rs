@@ -272,3 +272,36 @@ fn lost(login: &Login, source: russh::Error) -> SshError {
         source: Some(Box::new(source)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reason(text: &str, passphrase: Option<&str>) -> String {
+        let passphrase = passphrase.map(|phrase| SecretString::from(phrase.to_owned()));
+        parse_key(&SecretString::from(text.to_owned()), passphrase.as_ref()).unwrap_err()
+    }
+
+    #[test]
+    fn each_text_that_is_no_key_has_its_own_reason() {
+        assert!(reason("  \n", None).contains("empty"));
+        assert!(reason("ssh-ed25519 AAAA root@x", None).contains("public key"));
+        assert!(
+            reason(
+                "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----",
+                None
+            )
+            .contains("encrypted")
+        );
+        assert!(reason("-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nAAAA\n-----END RSA PRIVATE KEY-----", None).contains("encrypted"));
+        assert!(reason("hello", None).contains("BEGIN"));
+        // A key on one line, as a badly quoted variable gives it.
+        assert!(
+            reason(
+                "-----BEGIN OPENSSH PRIVATE KEY-----AAAA-----END OPENSSH PRIVATE KEY-----",
+                None
+            )
+            .contains("line breaks")
+        );
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::config::ServerConfig;
 use super::connect::Connection;
 use super::devices::{Minors, Occupant, occupant};
-use super::docker::body::DefaultRuntime;
+use super::docker::body::{CDI_PREFIX, DefaultRuntime, EngineGpus, GpuWay};
 use super::docker::engine::Engine;
 use super::docker::transport::Route;
 use super::error::{DockerProblem, Result, SshError};
@@ -49,7 +49,7 @@ pub struct Report {
     pub occupants: Vec<Occupant>,
     /// Who holds which card.
     pub ledger: Ledger,
-    pub(crate) default_runtime: DefaultRuntime,
+    pub(crate) gpus: EngineGpus,
     pub(crate) minors: Minors,
 }
 
@@ -137,7 +137,10 @@ pub(crate) async fn run(
         tokio::join!(probe, docker, ask_nvidia_smi(connection, config, scope));
     let (probe, docker, mut smi) = (probe?, docker?, smi?);
 
-    let mut default_runtime = DefaultRuntime::Plain;
+    let mut engine_gpus = EngineGpus {
+        default_runtime: DefaultRuntime::Plain,
+        way: GpuWay::Capability,
+    };
     let (gpus, occupants, version, route) = match &docker {
         Err(problem) => (without_docker(problem), Vec::new(), None, None),
         Ok((engine, info, containers)) => {
@@ -146,14 +149,16 @@ pub(crate) async fn run(
                 .as_deref()
                 .is_some_and(|name| name.contains("nvidia"))
             {
-                default_runtime = DefaultRuntime::Nvidia;
+                engine_gpus.default_runtime = DefaultRuntime::Nvidia;
             }
             let occupants: Vec<Occupant> = containers
                 .iter()
-                .map(|container| occupant(container, default_runtime, &probe.minors))
+                .map(|container| occupant(container, engine_gpus.default_runtime, &probe.minors))
                 .collect();
+            let (docker_gpus, way) = docker_gpus(info, probe.hook);
+            engine_gpus.way = way;
             (
-                docker_gpus(info, probe.hook),
+                docker_gpus,
                 occupants,
                 engine.version.version.clone(),
                 Some(engine.route),
@@ -191,7 +196,7 @@ pub(crate) async fn run(
         docker_version: version,
         route,
         occupants,
-        default_runtime,
+        gpus: engine_gpus,
         minors: probe.minors,
     })
 }
@@ -320,23 +325,32 @@ fn without_docker(problem: &DockerProblem) -> DockerGpus {
     }
 }
 
-/// What Docker can be told to have: its runtimes, CDI devices, or the hook that its own driver runs. Whether that works is seen when a container starts.
-fn docker_gpus(info: &bollard::models::SystemInfo, hook: bool) -> DockerGpus {
+/// What Docker can be told to have: its runtimes, the hook that its own driver runs, or CDI devices. Whether that works is seen when a container starts.
+fn docker_gpus(info: &bollard::models::SystemInfo, hook: bool) -> (DockerGpus, GpuWay) {
     let runtime = info
         .runtimes
         .iter()
         .flatten()
         .any(|(name, _)| name.contains("nvidia"));
-    let cdi = info.discovered_devices.iter().flatten().any(|device| {
+    if runtime || hook {
+        return (DockerGpus::Reachable, GpuWay::Capability);
+    }
+    let mut devices = info.discovered_devices.iter().flatten();
+    if devices.any(|device| {
         device
             .id
             .as_deref()
-            .is_some_and(|id| id.starts_with("nvidia.com/gpu"))
-    });
-    if runtime || cdi || hook {
-        return DockerGpus::Reachable;
+            .is_some_and(|id| id.starts_with(CDI_PREFIX))
+    }) {
+        return (DockerGpus::Reachable, GpuWay::Cdi);
     }
-    DockerGpus::NotReachable { message: "it has no nvidia runtime and no CDI devices, and nvidia-container-runtime-hook is not installed".to_owned() }
+    let message = "it has no nvidia runtime and no CDI devices, and nvidia-container-runtime-hook is not installed";
+    (
+        DockerGpus::NotReachable {
+            message: message.to_owned(),
+        },
+        GpuWay::Capability,
+    )
 }
 
 #[cfg(test)]
@@ -386,19 +400,17 @@ mod tests {
         let plain = info(serde_json::json!({"Runtimes": {"runc": {}}}));
         assert!(matches!(
             docker_gpus(&plain, false),
-            DockerGpus::NotReachable { .. }
+            (DockerGpus::NotReachable { .. }, _)
         ));
-        assert_eq!(docker_gpus(&plain, true), DockerGpus::Reachable);
+        let driver = (DockerGpus::Reachable, GpuWay::Capability);
+        assert_eq!(docker_gpus(&plain, true), driver);
+        let runtime = info(serde_json::json!({"Runtimes": {"nvidia": {}}}));
+        assert_eq!(docker_gpus(&runtime, false), driver);
+        let cdi =
+            serde_json::json!({"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]});
         assert_eq!(
-            docker_gpus(
-                &info(serde_json::json!({"Runtimes": {"nvidia": {}}})),
-                false
-            ),
-            DockerGpus::Reachable
+            docker_gpus(&info(cdi), false),
+            (DockerGpus::Reachable, GpuWay::Cdi)
         );
-        let cdi = info(
-            serde_json::json!({"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}),
-        );
-        assert_eq!(docker_gpus(&cdi, false), DockerGpus::Reachable);
     }
 }

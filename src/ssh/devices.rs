@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bollard::models::{ContainerInspectResponse, HostConfig, RestartPolicyNameEnum};
 
-use super::docker::body::{DefaultRuntime, LABEL_POOL};
+use super::docker::body::{CDI_PREFIX, DefaultRuntime, LABEL_POOL};
 use super::docker::observed;
 use super::docker::spec::VISIBLE_DEVICES;
 use crate::capacity::ledger::{Container, Grant};
@@ -134,7 +134,7 @@ fn visible_devices(value: &str) -> Vec<Grant> {
 /// An index, a UUID or its beginning, `all`, a CDI name, a MIG slice (`1:0`, `MIG-...`).
 fn device_id(id: &str) -> Option<Grant> {
     let id = id.trim();
-    let id = id.strip_prefix("nvidia.com/gpu=").unwrap_or(id);
+    let id = id.strip_prefix(CDI_PREFIX).unwrap_or(id);
     match id {
         "" | "void" | "none" => None,
         "all" => Some(Grant::All),

@@ -161,3 +161,26 @@ fn a_missing_known_hosts_file_is_said() {
     .unwrap_err();
     assert!(error.contains("/nowhere/known_hosts"), "{error}");
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 128, ..Default::default() })]
+    #[test]
+    fn s4_no_text_of_a_known_hosts_file_trusts_a_key_that_is_not_in_it(text in "([a-z0-9@|!*?,\\[\\]:= #\n-]|ssh-ed25519 |gpu-01 |\\|1\\|){0,60}") {
+        proptest::prop_assert_ne!(known(&text, "gpu-01", 22).verdict(&key(ED)), Verdict::Trusted);
+        proptest::prop_assert_ne!(known(&text, "gpu-01", 2222).verdict(&key(ED)), Verdict::Trusted);
+    }
+
+    #[test]
+    fn s4_globs_match_as_a_plain_recursion_does(pattern in "[ab*?]{0,6}", name in "[ab]{0,6}") {
+        fn plain(pattern: &[u8], name: &[u8]) -> bool {
+            match (pattern.first(), name.first()) {
+                (None, None) => true,
+                (Some(b'*'), _) => plain(&pattern[1..], name) || (!name.is_empty() && plain(pattern, &name[1..])),
+                (Some(b'?'), Some(_)) => plain(&pattern[1..], &name[1..]),
+                (Some(wanted), Some(found)) if wanted == found => plain(&pattern[1..], &name[1..]),
+                _ => false,
+            }
+        }
+        proptest::prop_assert_eq!(glob(&pattern, &name), plain(pattern.as_bytes(), name.as_bytes()));
+    }
+}

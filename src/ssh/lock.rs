@@ -46,7 +46,7 @@ const HOLD: &str = concat!(
     r#"done; "#,
     r#"echo locked; "#,
     r#"while timeout "$3" /bin/sh -c 'read -r beat' 9<&-; do :; done; "#,
-    r#"if [ "$4" = own ]; then rm -f "$p"; fi; exit 0"#
+    r#"if [ "$4" = own ] && [ "$(stat -L -c %d:%i /proc/self/fd/9)" = "$(stat -c %d:%i "$p" 2>/dev/null)" ]; then rm -f "$p"; fi; exit 0"#
 );
 
 /// Says `held` or `free`.
@@ -309,6 +309,8 @@ mod tests {
         let started = Instant::now();
         let (mut holder, said) = holder(&lock, 1, 1);
         assert_eq!(said, "locked");
+        // Held open: waiting for a child closes its input otherwise.
+        let _open = holder.child.stdin.take();
         assert!(holder.child.wait().unwrap().success());
         assert!(
             started.elapsed() >= Duration::from_secs(1)
@@ -330,21 +332,34 @@ mod tests {
     }
 
     #[test]
-    fn s3_a_lock_file_that_a_cleaner_removed_does_not_make_two_holders() {
+    fn s3_who_waited_for_a_file_that_a_cleaner_removed_takes_the_new_one() {
         let lock = name("cleaned");
         let (mut first, said) = holder(&lock, 1, 30);
         assert_eq!(said, "locked");
+        let (send, waited) = std::sync::mpsc::channel();
+        std::thread::spawn({
+            let lock = lock.clone();
+            move || send.send(holder(&lock, 100, 30))
+        });
+        // It waits on the first one's file by now.
+        assert!(waited.recv_timeout(Duration::from_millis(700)).is_err());
         for folder in ["/run/lock", "/tmp"] {
             let _ = std::fs::remove_file(format!("{folder}/loomplane-{lock}.lock"));
         }
-        // Somebody who comes now makes a new file: the price of a removed file is known and bounded by who may remove it (root, the maker).
-        let (mut second, said) = holder(&lock, 1, 30);
+        let (mut third, said) = holder(&lock, 1, 30);
         assert_eq!(said, "locked");
-        // But who waited on the removed file and got it, notices and takes the new one.
-        drop(second.child.stdin.take());
-        assert!(second.child.wait().unwrap().success());
         drop(first.child.stdin.take());
-        assert!(first.child.wait().unwrap().success());
+        assert!(
+            waited.recv_timeout(Duration::from_secs(1)).is_err(),
+            "the removed file's lock counts for nothing"
+        );
+        drop(third.child.stdin.take());
+        let (mut second, said) = waited.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(said, "locked");
+        drop(second.child.stdin.take());
+        for holder in [&mut first, &mut second, &mut third] {
+            assert!(holder.child.wait().unwrap().success());
+        }
     }
 
     #[test]

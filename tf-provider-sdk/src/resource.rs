@@ -160,7 +160,7 @@ pub struct Failed<T> {
     pub why: Diagnostics,
     /// The object as it is now: after a failed create `None` only when nothing was made; after a failed update `None` when
     /// nothing was changed.
-    pub left: Option<T>,
+    pub left: Option<Box<T>>,
 }
 
 impl<T> Failed<T> {
@@ -168,7 +168,7 @@ impl<T> Failed<T> {
     pub fn leaving(why: impl Into<Diagnostics>, left: T) -> Self {
         Self {
             why: why.into(),
-            left: Some(left),
+            left: Some(Box::new(left)),
         }
     }
 }

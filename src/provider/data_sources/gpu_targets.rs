@@ -1,5 +1,7 @@
 //! `data.loomplane_gpu_targets`: what the configured connections have.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tf_provider_sdk::{
@@ -14,10 +16,12 @@ use crate::{
     capacity::{
         fit::{ClusterAsk, check_cluster, fit_cluster},
         gpu::{GpuRequest, Kind},
+        price::share,
     },
     kubernetes::Cancel,
     provider::{
-        client::{Client, ClusterTarget},
+        cancel::watched,
+        client::{Client, ClusterTarget, ServerTarget},
         report,
     },
 };
@@ -50,9 +54,9 @@ pub struct TargetRow {
     pub reason: Option<String>,
     /// GPU kind; null where the target has none.
     pub kind: Option<String>,
-    /// The most GPUs on one node. Not what is free: other pods' use is not counted.
+    /// The most GPUs on one node, or usable ones on a server. Not what is free: others' use is not counted.
     pub gpus_per_node: Option<u64>,
-    /// How many nodes match; 0 for declared node groups.
+    /// How many nodes match; 0 for declared node groups. Null for a server.
     pub nodes: Option<u64>,
     /// Estimated share of the machine's price for `gpus` GPUs, in US dollars an hour. Null when unknown.
     pub hourly_usd: Option<Number>,
@@ -77,10 +81,15 @@ impl DataSource for GpuTargets {
     }
 
     async fn read(mut self, cx: &Context<'_, Client>) -> Result<Self, Diagnostics> {
-        let (clusters, unknown) = cx.client.clusters();
+        let (clusters, mut unknown) = cx.client.clusters();
+        let (servers, unknown_servers) = cx.client.servers();
+        unknown.extend(unknown_servers);
         let mut rows = Vec::new();
         for cluster in clusters {
             rows.extend(self.of_cluster(cluster, cx).await?);
+        }
+        for server in servers {
+            rows.extend(self.of_server(server, cx).await?);
         }
         rows.extend(
             unknown
@@ -165,5 +174,61 @@ impl GpuTargets {
             .filter(|kind| wanted(kind))
             .map(row)
             .collect()
+    }
+
+    async fn of_server(
+        &self,
+        target: &ServerTarget,
+        cx: &Context<'_, Client>,
+    ) -> Result<Vec<TargetRow>, Diagnostics> {
+        let watched = watched(cx);
+        let report = match target.server.report(&watched.scope).await {
+            Ok(report) => report,
+            // One server that can't be reached hides none of the others.
+            Err(error) => {
+                let reason = report::server_error(&target.name, &error).detail;
+                return Ok(vec![refused(&target.name, None, reason)]);
+            }
+        };
+        if let Some(reason) = report.reason() {
+            return Ok(vec![refused(&target.name, None, reason)]);
+        }
+        let wanted = |kind: &Kind| {
+            self.kind
+                .as_deref()
+                .is_none_or(|wanted| wanted == kind.id())
+        };
+        let kinds: BTreeSet<Kind> = report
+            .check
+            .cards
+            .iter()
+            .filter_map(|card| card.kind)
+            .collect();
+        let row = |kind: Kind| {
+            let usable = u64::try_from(report.check.usable(kind).count()).unwrap_or(u64::MAX);
+            let gpus = u64::try_from(self.gpus).unwrap_or(1);
+            if usable < gpus {
+                let reason = format!("{usable} usable GPUs of this kind, {gpus} asked for.");
+                return refused(&target.name, Some(kind), reason);
+            }
+            let cards = u64::from(report.check.physical_cards());
+            let price = share(gpus, 1, [(&target.price, Some(cards))]);
+            TargetRow {
+                target: target.name.clone(),
+                usable: true,
+                reason: None,
+                kind: Some(kind.id().to_owned()),
+                gpus_per_node: Some(usable),
+                nodes: None,
+                hourly_usd: price.hourly().map(report::usd),
+                monthly_usd: price.monthly().map(report::usd),
+                price: Some(price.render()),
+            }
+        };
+        Ok(kinds
+            .into_iter()
+            .filter(|kind| wanted(kind))
+            .map(row)
+            .collect())
     }
 }

@@ -22,6 +22,8 @@ pub(crate) const LABEL_POOL: &str = "io.loomplane.pool";
 pub(crate) const LABEL_GPU_KIND: &str = "io.loomplane.gpu-kind";
 pub(crate) const LABEL_SECRET_VERSION: &str = "io.loomplane.secret-env-version";
 
+/// What NVIDIA's CDI names begin with.
+pub(crate) const CDI_PREFIX: &str = "nvidia.com/gpu=";
 /// MiB in bytes.
 pub(crate) const MIB: u64 = 1 << 20;
 /// A second in Docker's nanoseconds.
@@ -37,6 +39,7 @@ pub(crate) const HTTP_PROBE: &str = concat!(
 
 /// What was asked, beyond what Docker's configuration tells apart from the image's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Asked {
     pub(crate) env: Vec<String>,
     pub(crate) secret_env: Vec<String>,
@@ -46,6 +49,8 @@ pub(crate) struct Asked {
     pub(crate) working_dir: bool,
     pub(crate) user: bool,
     pub(crate) health: bool,
+    pub(crate) shm: bool,
+    pub(crate) ulimits: Vec<String>,
     pub(crate) ports: Vec<PortSpec>,
     pub(crate) volumes: BTreeMap<String, VolumeSpec>,
 }
@@ -61,6 +66,8 @@ impl Asked {
             working_dir: spec.working_dir.is_some(),
             user: spec.user.is_some(),
             health: spec.health.is_some(),
+            shm: spec.shm_mib.is_some(),
+            ulimits: spec.ulimits.keys().cloned().collect(),
             ports: spec.ports.clone(),
             volumes: spec.volumes.clone(),
         }
@@ -76,17 +83,33 @@ pub(crate) enum DefaultRuntime {
     Nvidia,
 }
 
+/// How the engine is asked for cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GpuWay {
+    /// As `--gpus` does: whichever driver of the engine has GPUs.
+    Capability,
+    /// By CDI name, where that is all that the engine has (API 1.50 tells).
+    Cdi,
+}
+
+/// What the engine does and how it is asked, as the check found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EngineGpus {
+    pub(crate) default_runtime: DefaultRuntime,
+    pub(crate) way: GpuWay,
+}
+
 /// The configuration of a container for `spec` with `devices`, made by run `run`.
 pub(crate) fn render(
     spec: &ContainerSpec,
     devices: &[CardUuid],
     run: &str,
-    default_runtime: DefaultRuntime,
+    engine: EngineGpus,
 ) -> ContainerCreateBody {
     let gpu_environment = if !devices.is_empty() {
         // The device request says the same; this holds where NVIDIA's runtime is the default and the image asks for all.
         Some(list(devices))
-    } else if default_runtime == DefaultRuntime::Nvidia {
+    } else if engine.default_runtime == DefaultRuntime::Nvidia {
         Some("void".to_owned())
     } else {
         None
@@ -113,13 +136,13 @@ pub(crate) fn render(
         healthcheck: spec.health.as_ref().map(health),
         labels: Some(labels(spec, run)),
         stop_timeout: spec.stop_grace_seconds.map(i64::from),
-        host_config: Some(host_config(spec, devices)),
+        host_config: Some(host_config(spec, devices, engine.way)),
         ..ContainerCreateBody::default()
     }
 }
 
-fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
-    let bytes = |mib: u64| i64::try_from(mib * MIB).unwrap_or(i64::MAX);
+fn host_config(spec: &ContainerSpec, devices: &[CardUuid], way: GpuWay) -> HostConfig {
+    let bytes = |mib: u64| i64::try_from(mib.saturating_mul(MIB)).unwrap_or(i64::MAX);
     let mut bindings: HashMap<String, Option<Vec<PortBinding>>> = HashMap::new();
     for port in &spec.ports {
         let Some(host_port) = port.host_port else {
@@ -140,14 +163,7 @@ fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
         // The same as memory: no swap on top of it.
         memory_swap: spec.memory_mib.map(bytes),
         shm_size: spec.shm_mib.map(bytes),
-        device_requests: (!devices.is_empty()).then(|| {
-            vec![DeviceRequest {
-                driver: Some(String::new()),
-                device_ids: Some(devices.iter().map(|uuid| uuid.0.clone()).collect()),
-                capabilities: Some(vec![vec!["gpu".to_owned()]]),
-                ..DeviceRequest::default()
-            }]
-        }),
+        device_requests: (!devices.is_empty()).then(|| vec![device_request(devices, way)]),
         port_bindings: Some(bindings),
         restart_policy: Some(restart(spec.restart)),
         network_mode: spec.network.clone(),
@@ -163,6 +179,23 @@ fn host_config(spec: &ContainerSpec, devices: &[CardUuid]) -> HostConfig {
         }),
         mounts: Some(mounts(spec)),
         ..HostConfig::default()
+    }
+}
+
+fn device_request(devices: &[CardUuid], way: GpuWay) -> DeviceRequest {
+    let uuids = devices.iter().map(|uuid| uuid.0.clone());
+    match way {
+        GpuWay::Capability => DeviceRequest {
+            driver: Some(String::new()),
+            device_ids: Some(uuids.collect()),
+            capabilities: Some(vec![vec!["gpu".to_owned()]]),
+            ..DeviceRequest::default()
+        },
+        GpuWay::Cdi => DeviceRequest {
+            driver: Some("cdi".to_owned()),
+            device_ids: Some(uuids.map(|uuid| format!("{CDI_PREFIX}{uuid}")).collect()),
+            ..DeviceRequest::default()
+        },
     }
 }
 

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bollard::models::{
-    ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig, MountType,
+    ContainerInspectResponse, HealthConfig, HealthStatusEnum, HostConfig, ImageConfig,
     RestartPolicyNameEnum,
 };
 
+use super::attached;
 use super::body::{
-    Asked, HTTP_PROBE, LABEL_ASKED, LABEL_GPU_KIND, LABEL_MANAGED, LABEL_POOL, LABEL_RUN,
-    LABEL_SECRET_VERSION, LABEL_SERVICE, MIB, SECOND, port_key,
+    Asked, CDI_PREFIX, HTTP_PROBE, LABEL_ASKED, LABEL_GPU_KIND, LABEL_MANAGED, LABEL_POOL,
+    LABEL_RUN, LABEL_SECRET_VERSION, LABEL_SERVICE, MIB, SECOND,
 };
 use super::spec::{
-    ContainerSpec, HealthCheck, HostMount, LABEL_PREFIX, PortSpec, Probe, Protocol, Restart,
-    Ulimit, VISIBLE_DEVICES, VolumeSpec,
+    ContainerSpec, HealthCheck, LABEL_PREFIX, Probe, Protocol, Restart, Ulimit, VISIBLE_DEVICES,
 };
 use crate::capacity::gpu::GpuRequest;
 use crate::capacity::ledger::ContainerState;
@@ -197,19 +197,19 @@ pub(crate) fn observe(
         user: own_text(flag(|asked| asked.user), config.user, image.user),
         env,
         secret_env_version: labels.get(LABEL_SECRET_VERSION).cloned(),
-        ports: ports(
+        ports: attached::ports(
             &host,
             config.exposed_ports.as_deref().unwrap_or_default(),
             image.exposed_ports.as_deref(),
             asked.as_ref(),
         ),
-        volumes: volumes(container, &host, asked.as_ref()),
-        host_mounts: host_mounts(container, &host),
+        volumes: attached::volumes(container, &host, asked.as_ref()),
+        host_mounts: attached::host_mounts(container, &host),
         nano_cpus: positive(host.nano_cpus),
         memory_mib: positive(host.memory)
             .and_then(|bytes| u64::try_from(bytes).ok())
             .map(|bytes| bytes / MIB),
-        shm_mib: shm(&host),
+        shm_mib: shm(&host, flag(|asked| asked.shm)),
         gpu: labels.get(LABEL_GPU_KIND).and_then(|kind| {
             GpuRequest::parse(kind, i64::try_from(devices.len()).unwrap_or_default()).ok()
         }),
@@ -226,6 +226,15 @@ pub(crate) fn observe(
             .ulimits
             .iter()
             .flatten()
+            // The engine adds the defaults of its daemon.json.
+            .filter(|limit| {
+                asked.as_ref().is_none_or(|asked| {
+                    limit
+                        .name
+                        .as_ref()
+                        .is_some_and(|name| asked.ulimits.contains(name))
+                })
+            })
             .filter_map(|limit| {
                 Some((
                     limit.name.clone()?,
@@ -253,7 +262,7 @@ pub(crate) fn observe(
     Observed {
         id: container.id.clone().unwrap_or_default(),
         name: spec.name.clone(),
-        published: published(container),
+        published: attached::published(container),
         spec,
         secret_env_names,
         devices,
@@ -277,10 +286,10 @@ fn positive(value: Option<i64>) -> Option<i64> {
     value.filter(|value| *value > 0)
 }
 
-/// Docker writes its default of 64 MiB into the container: that one was not asked for.
-fn shm(host: &HostConfig) -> Option<u64> {
+/// Docker writes its default (64 MiB, or what its daemon.json says) into the container: that one was not asked for.
+fn shm(host: &HostConfig, asked: Option<bool>) -> Option<u64> {
     let mib = u64::try_from(positive(host.shm_size)?).ok()? / MIB;
-    (mib != 64).then_some(mib)
+    asked.unwrap_or(mib != 64).then_some(mib)
 }
 
 /// Splits a container's environment: what was asked for, without the image's own, ours and secrets.
@@ -330,174 +339,10 @@ fn devices(host: &HostConfig) -> Vec<CardUuid> {
         .iter()
         .flatten()
         .flat_map(|request| request.device_ids.iter().flatten())
+        .map(|id| id.strip_prefix(CDI_PREFIX).unwrap_or(id))
         .filter(|id| id.starts_with("GPU-"))
-        .map(|id| CardUuid(id.clone()))
+        .map(|id| CardUuid(id.to_owned()))
         .collect()
-}
-
-fn parse_port(key: &str) -> Option<(u16, Protocol)> {
-    let (port, protocol) = key.split_once('/').unwrap_or((key, "tcp"));
-    let protocol = match protocol {
-        "tcp" => Protocol::Tcp,
-        "udp" => Protocol::Udp,
-        _ => return None,
-    };
-    Some((port.parse().ok()?, protocol))
-}
-
-fn ports(
-    host: &HostConfig,
-    exposed: &[String],
-    image: Option<&[String]>,
-    asked: Option<&Asked>,
-) -> Vec<PortSpec> {
-    let bound = host.port_bindings.clone().unwrap_or_default();
-    let mut found = Vec::new();
-    for key in exposed
-        .iter()
-        .chain(bound.keys().filter(|key| !exposed.contains(key)))
-    {
-        let Some((port, protocol)) = parse_port(key) else {
-            continue;
-        };
-        let known: Vec<&PortSpec> = asked
-            .iter()
-            .flat_map(|asked| &asked.ports)
-            .filter(|spec| port_key(spec) == *key)
-            .collect();
-        let bindings: Vec<_> = bound.get(key).cloned().flatten().unwrap_or_default();
-        let named = |at: usize| {
-            known
-                .get(at)
-                .map_or_else(|| format!("port-{port}"), |spec| spec.name.clone())
-        };
-        if bindings.is_empty() {
-            let inherited = image.map_or(asked.is_some(), |image| image.contains(key));
-            if !known.is_empty() || !inherited {
-                found.push(PortSpec {
-                    name: named(0),
-                    port,
-                    host_port: None,
-                    host_ip: None,
-                    protocol,
-                });
-            }
-            continue;
-        }
-        for (at, binding) in bindings.iter().enumerate() {
-            found.push(PortSpec {
-                name: named(at),
-                port,
-                host_port: binding
-                    .host_port
-                    .as_deref()
-                    .and_then(|port| port.parse().ok())
-                    .filter(|port| *port != 0),
-                host_ip: binding.host_ip.clone().filter(|ip| !ip.is_empty()),
-                protocol,
-            });
-        }
-    }
-    // In the order that was asked for, so that nothing seems to change.
-    let order = |port: &PortSpec| {
-        asked
-            .and_then(|asked| asked.ports.iter().position(|spec| spec.name == port.name))
-            .unwrap_or(usize::MAX)
-    };
-    found.sort_by_key(|port| (order(port), port.clone()));
-    found
-}
-
-fn published(container: &ContainerInspectResponse) -> Vec<Published> {
-    let ports = container
-        .network_settings
-        .as_ref()
-        .and_then(|settings| settings.ports.as_ref());
-    let mut found: Vec<Published> = ports
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, bindings)| Some((parse_port(key)?, bindings.as_ref()?)))
-        .flat_map(|((port, protocol), bindings)| {
-            bindings.iter().filter_map(move |binding| {
-                let host_port = binding.host_port.as_deref()?.parse().ok()?;
-                Some(Published {
-                    port,
-                    protocol,
-                    host_ip: binding.host_ip.clone().unwrap_or_default(),
-                    host_port,
-                })
-            })
-        })
-        .collect();
-    found.sort();
-    found
-}
-
-fn volumes(
-    container: &ContainerInspectResponse,
-    host: &HostConfig,
-    asked: Option<&Asked>,
-) -> BTreeMap<String, VolumeSpec> {
-    let mut found = BTreeMap::new();
-    for mount in container.mounts.iter().flatten() {
-        let (Some(docker_name), Some(path)) = (&mount.name, &mount.destination) else {
-            continue;
-        };
-        let configured = host.mounts.iter().flatten().any(|asked| {
-            asked.typ == Some(MountType::VOLUME) && asked.source.as_ref() == Some(docker_name)
-        });
-        let bound = host
-            .binds
-            .iter()
-            .flatten()
-            .any(|bind| bind.split(':').next() == Some(docker_name));
-        // Else it is an anonymous volume of the image.
-        if !configured && !bound {
-            continue;
-        }
-        let known = asked.and_then(|asked| {
-            asked.volumes.iter().find(|(_, volume)| {
-                volume.docker_name == *docker_name && volume.mount_path == *path
-            })
-        });
-        let name = known.map_or_else(|| docker_name.clone(), |(name, _)| name.clone());
-        found.insert(
-            name,
-            VolumeSpec {
-                docker_name: docker_name.clone(),
-                mount_path: path.clone(),
-                read_only: mount.rw == Some(false),
-                delete_on_destroy: known.is_some_and(|(_, volume)| volume.delete_on_destroy),
-            },
-        );
-    }
-    found
-}
-
-fn host_mounts(container: &ContainerInspectResponse, host: &HostConfig) -> Vec<HostMount> {
-    let mut found: Vec<HostMount> = container
-        .mounts
-        .iter()
-        .flatten()
-        .filter(|mount| mount.typ.as_deref() == Some("bind"))
-        .filter_map(|mount| {
-            Some(HostMount {
-                host_path: mount.source.clone()?,
-                mount_path: mount.destination.clone()?,
-                read_only: mount.rw == Some(false),
-            })
-        })
-        .collect();
-    let order = |mount: &HostMount| {
-        let asked = host
-            .mounts
-            .iter()
-            .flatten()
-            .position(|asked| asked.target.as_ref() == Some(&mount.mount_path));
-        asked.unwrap_or(usize::MAX)
-    };
-    found.sort_by_key(|mount| (order(mount), mount.mount_path.clone()));
-    found
 }
 
 fn restart(host: &HostConfig) -> Restart {

@@ -1,5 +1,13 @@
+use bollard::models::MountType;
+
 use super::*;
-use crate::ssh::docker::body::{DefaultRuntime, render};
+use crate::ssh::docker::body::{DefaultRuntime, EngineGpus, GpuWay, render};
+use crate::ssh::docker::spec::{HostMount, PortSpec, VolumeSpec};
+
+const PLAIN: EngineGpus = EngineGpus {
+    default_runtime: DefaultRuntime::Plain,
+    way: GpuWay::Capability,
+};
 use secrecy::SecretString;
 
 /// What Docker shows for a container that was made with `body` from an image with `image`'s configuration.
@@ -8,7 +16,7 @@ fn shown(
     devices: &[CardUuid],
     image: &ImageConfig,
 ) -> ContainerInspectResponse {
-    let body = render(spec, devices, "run-1", DefaultRuntime::Plain);
+    let body = render(spec, devices, "run-1", PLAIN);
     let mut env = image.env.clone().unwrap_or_default();
     env.extend(body.env.clone().unwrap_or_default());
     let mut labels = image.labels.clone().unwrap_or_default();
@@ -238,7 +246,76 @@ fn s3a_a_cpu_service_gets_no_card_where_nvidia_is_the_default_runtime() {
         image: "app".to_owned(),
         ..ContainerSpec::default()
     };
-    let env = |runtime| render(&minimal, &[], "r", runtime).env.unwrap();
+    let env = |default_runtime| {
+        render(
+            &minimal,
+            &[],
+            "r",
+            EngineGpus {
+                default_runtime,
+                ..PLAIN
+            },
+        )
+        .env
+        .unwrap()
+    };
     assert_eq!(env(DefaultRuntime::Nvidia), ["NVIDIA_VISIBLE_DEVICES=void"]);
     assert!(env(DefaultRuntime::Plain).is_empty());
+}
+
+#[test]
+fn cards_are_asked_for_by_cdi_name_where_that_is_all_that_the_engine_has() {
+    let devices = vec![CardUuid("GPU-a".to_owned())];
+    let minimal = ContainerSpec {
+        name: "chat".to_owned(),
+        image: "app".to_owned(),
+        ..ContainerSpec::default()
+    };
+    let body = render(
+        &minimal,
+        &devices,
+        "r",
+        EngineGpus {
+            way: GpuWay::Cdi,
+            ..PLAIN
+        },
+    );
+    let host = body.host_config.unwrap();
+    let request = &host.device_requests.as_ref().unwrap()[0];
+    assert_eq!(
+        (request.driver.as_deref(), request.device_ids.as_deref()),
+        (Some("cdi"), Some(&["nvidia.com/gpu=GPU-a".to_owned()][..]))
+    );
+    assert_eq!(super::devices(&host), devices);
+}
+
+#[test]
+fn what_the_engine_adds_or_tidies_up_is_no_drift() {
+    let mut wanted = maximal();
+    wanted.shm_mib = None;
+    wanted.host_mounts[0].mount_path = "/data/".to_owned();
+    let mut shown = shown(&wanted, &[], &image());
+    let host = shown.host_config.as_mut().unwrap();
+    // daemon.json: default-shm-size, default-ulimits.
+    host.shm_size = Some(128 << 20);
+    host.ulimits
+        .as_mut()
+        .unwrap()
+        .push(bollard::models::ResourcesUlimits {
+            name: Some("nofile".to_owned()),
+            soft: Some(1),
+            hard: Some(1),
+        });
+    for mount in shown.mounts.iter_mut().flatten() {
+        let tidy = mount
+            .destination
+            .clone()
+            .map(|path| path.trim_end_matches('/').to_owned());
+        mount.destination = tidy;
+    }
+    let found = observe(&shown, Some(&image()));
+    wanted.gpu = None;
+    let mut read = found.spec;
+    read.gpu = None;
+    assert_eq!(comparable(read), comparable(wanted));
 }

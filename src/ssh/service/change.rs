@@ -23,7 +23,8 @@ pub struct InPlace {
     pub(crate) body: ContainerUpdateBody,
 }
 
-/// Compares what is there with what shall be. Values of secrets can't be compared: `secret_env_version` and the names stand for them.
+/// Compares what is there with what shall be. Values of secrets can't be compared: `secret_env_version` and the names stand for them. The pool
+/// is not compared: a service that changes pools on its server keeps running, and counts for the new one when it is next replaced.
 pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
     let was = &old.spec;
     let mut recreate = Vec::new();
@@ -40,15 +41,10 @@ pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
     differs(was.host_mounts != new.host_mounts, "host_mounts");
     differs(was.image != new.image, "image");
     differs(was.labels != new.labels, "labels");
-    differs(was.network != new.network, "network");
-    differs(
-        was.pool.as_ref().map(|pool| &pool.pool) != new.pool.as_ref().map(|pool| &pool.pool),
-        "pool",
-    );
+    differs(network(was) != network(new), "network");
     differs(was.ports != new.ports, "ports");
     differs(
-        was.secret_env_version != new.secret_env_version
-            || (!new.secret_env.is_empty() && !new.secret_env.keys().eq(secret_names)),
+        was.secret_env_version != new.secret_env_version || !new.secret_env.keys().eq(secret_names),
         "secret_env",
     );
     differs(was.gpu != new.gpu, "size.gpu");
@@ -95,7 +91,7 @@ pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
     let memory = new
         .memory_mib
         .filter(|_| was.memory_mib != new.memory_mib)
-        .map(|mib| i64::try_from(mib * MIB).unwrap_or(i64::MAX));
+        .map(|mib| i64::try_from(mib.saturating_mul(MIB)).unwrap_or(i64::MAX));
     Change::InPlace(Box::new(InPlace {
         body: ContainerUpdateBody {
             nano_cpus: new.nano_cpus.filter(|_| was.nano_cpus != new.nano_cpus),
@@ -105,6 +101,13 @@ pub fn change(old: &Observed, new: &ContainerSpec) -> Change {
             ..ContainerUpdateBody::default()
         },
     }))
+}
+
+/// Docker's names for its default network are one.
+fn network(spec: &ContainerSpec) -> Option<&str> {
+    spec.network
+        .as_deref()
+        .filter(|name| !matches!(*name, "" | "default" | "bridge"))
 }
 
 #[cfg(test)]
@@ -138,6 +141,10 @@ mod tests {
     #[test]
     fn s5_only_what_must_is_recreated() {
         assert_eq!(with(|_| {}), Change::None);
+        assert_eq!(
+            with(|spec| spec.network = Some("bridge".to_owned())),
+            Change::None
+        );
         assert_eq!(
             with(|spec| spec.image = "app:2".to_owned()),
             Change::Recreate(vec!["image"])

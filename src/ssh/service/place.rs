@@ -40,7 +40,7 @@ pub(super) async fn place(
     let engine = server.engine(scope).await?;
     let report = server.report(scope).await?;
     if spec.gpu.is_none() {
-        let body = render(spec, &[], &server.run, report.default_runtime);
+        let body = render(spec, &[], &server.run, report.gpus);
         let id = make(server, &engine, spec, body, scope).await?;
         return Ok(Placed {
             id,
@@ -102,13 +102,13 @@ async fn try_place(
         .containers(scope)
         .await?
         .iter()
-        .map(|container| occupant(container, report.default_runtime, &report.minors))
+        .map(|container| occupant(container, report.gpus.default_runtime, &report.minors))
         .collect();
     let allocation = match choose(report, &occupants, spec, keep) {
         Ok(allocation) => allocation,
         Err(shortage) => return Ok(Err(shortage)),
     };
-    let body = render(spec, &allocation.cards, &server.run, report.default_runtime);
+    let body = render(spec, &allocation.cards, &server.run, report.gpus);
     let id = make(server, engine, spec, body, scope).await?;
     if !lock.is_held() {
         // The holder gave up while we were cut off: somebody else may have chosen the same cards.

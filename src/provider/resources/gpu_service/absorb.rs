@@ -110,7 +110,7 @@ fn size(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
 /// Stands for a kind that an imported object does not name.
 pub(super) const UNKNOWN_KIND: &str = "unknown";
 
-fn cores(millis: u64) -> Option<Number> {
+pub(super) fn cores(millis: u64) -> Option<Number> {
     let (whole, part) = (millis / 1000, millis % 1000);
     let text = if part == 0 {
         whole.to_string()
@@ -141,7 +141,7 @@ fn volumes(service: &mut GpuService, set: &ServiceSpec, live: &ServiceSpec) {
     let before = service.volumes.known().cloned().unwrap_or_default();
     let volume = |name: &String, it: &Volume| model::Volume {
         mount_path: Maybe::Known(it.mount_path.clone()),
-        size_gib: Maybe::Known(i64::try_from(it.size_gib).unwrap_or(i64::MAX)),
+        size_gib: Opt::Known(i64::try_from(it.size_gib).unwrap_or(i64::MAX)),
         access_mode: match before.get(name).map(|volume| &volume.access_mode) {
             Some(Opt::Null) | None if it.access_mode == AccessMode::ReadWriteOnce => Opt::Null,
             _ => Opt::Known(access_mode(it.access_mode)),
@@ -167,15 +167,15 @@ fn access_mode(mode: AccessMode) -> model::AccessMode {
     }
 }
 
-fn optional(value: &Option<String>) -> Opt<String> {
+pub(super) fn optional(value: &Option<String>) -> Opt<String> {
     Opt::from(value.clone())
 }
 
-fn number<T: Copy + TryInto<i64>>(value: &Option<T>) -> Opt<i64> {
+pub(super) fn number<T: Copy + TryInto<i64>>(value: &Option<T>) -> Opt<i64> {
     Opt::from(value.and_then(|value| value.try_into().ok()))
 }
 
-fn strings(items: &Option<Vec<String>>) -> Opt<Vec<Maybe<String>>> {
+pub(super) fn strings(items: &Option<Vec<String>>) -> Opt<Vec<Maybe<String>>> {
     Opt::from(
         items
             .as_ref()
@@ -183,7 +183,7 @@ fn strings(items: &Option<Vec<String>>) -> Opt<Vec<Maybe<String>>> {
     )
 }
 
-fn map(items: &BTreeMap<String, String>) -> Opt<BTreeMap<String, Maybe<String>>> {
+pub(super) fn map(items: &BTreeMap<String, String>) -> Opt<BTreeMap<String, Maybe<String>>> {
     if items.is_empty() {
         return Opt::Null;
     }
@@ -195,7 +195,7 @@ fn map(items: &BTreeMap<String, String>) -> Opt<BTreeMap<String, Maybe<String>>>
     )
 }
 
-fn list<T, M>(items: &[T], convert: impl Fn(&T) -> M) -> Opt<Vec<M>> {
+pub(super) fn list<T, M>(items: &[T], convert: impl Fn(&T) -> M) -> Opt<Vec<M>> {
     if items.is_empty() {
         Opt::Null
     } else {
@@ -212,6 +212,8 @@ fn port(it: &Port) -> model::Port {
             Protocol::Udp => Opt::Known(model::Protocol::Udp),
             Protocol::Sctp => Opt::Known(model::Protocol::Sctp),
         },
+        host_port: Opt::Null,
+        host_ip: Opt::Null,
     }
 }
 

@@ -255,6 +255,7 @@ fn settle_unknown(planned: &mut GpuService, fit: Option<&ClusterFit>) {
     if planned.hourly_usd.is_unknown() || planned.price.is_unknown() {
         set_price(planned, fit.map_or(&SharePrice::NoShare, |fit| &fit.price));
     }
+    planned.devices = Computed::null();
     planned.nodes = Computed(fit.map(ClusterFit::render_nodes).into());
     if planned.placement.is_unknown()
         || planned
@@ -477,9 +478,10 @@ pub(super) async fn import(
     id: ImportId,
     cx: &Context<'_, Client>,
 ) -> Result<GpuService, Diagnostics> {
-    let (target_name, namespace, name) = parse_id(&id)?;
+    let (target_name, namespace, name) = parse_id(&id, cx.client)?;
     let target = match cx.client.target(&target_name) {
         Target::Cluster(target) => target,
+        Target::Server(target) => return super::server::import(target, &name, cx).await,
         Target::Missing => return Err(cx.client.missing(&target_name).into()),
         Target::Unknown(_) => {
             return Err(super::target_of(&empty(&target_name, "", ""), cx)
@@ -545,10 +547,19 @@ fn take_in(
     Ok(())
 }
 
-/// `TARGET/NAMESPACE/NAME`, parsed from the right.
-fn parse_id(id: &ImportId) -> Result<(String, Option<String>, String), Diagnostic> {
+/// `TARGET/NAMESPACE/NAME`, or `SERVER/NAME` where the first part is a server; parsed from the right, since a target may hold slashes.
+fn parse_id(
+    id: &ImportId,
+    client: &Client,
+) -> Result<(String, Option<String>, String), Diagnostic> {
     match id {
         ImportId::Id(text) => {
+            let on_server = text.rsplit_once('/').filter(|(target, name)| {
+                !name.is_empty() && matches!(client.target(target), Target::Server(_))
+            });
+            if let Some((target, name)) = on_server {
+                return Ok((target.to_owned(), None, name.to_owned()));
+            }
             let mut parts = text.rsplitn(3, '/');
             match (parts.next(), parts.next(), parts.next()) {
                 (Some(name), Some(namespace), Some(target))
@@ -563,7 +574,7 @@ fn parse_id(id: &ImportId) -> Result<(String, Option<String>, String), Diagnosti
                 _ => Err(Diagnostic::error(
                     "Invalid import ID",
                     format!(
-                        "{text:?} is not TARGET/NAMESPACE/NAME, such as \"prod/inference/llm\"."
+                        "{text:?} is neither TARGET/NAMESPACE/NAME of a cluster, such as \"prod/inference/llm\", nor SERVER/NAME of a configured server, such as \"rack1/llm\"."
                     ),
                 )),
             }
@@ -580,7 +591,7 @@ fn parse_id(id: &ImportId) -> Result<(String, Option<String>, String), Diagnosti
                 (Some(target), Some(name)) => Ok((target, text("namespace"), name)),
                 _ => Err(Diagnostic::error(
                     "Invalid identity",
-                    "The identity of a service on a cluster is its target, its namespace and its name.",
+                    "The identity of a service is its target and its name, on a cluster also its namespace.",
                 )),
             }
         }
@@ -621,10 +632,16 @@ pub(super) fn empty(target: &str, namespace: &str, name: &str) -> GpuService {
         service_type: Opt::Null,
         priority_class: Opt::Null,
         rollout: Opt::Null,
+        host_mounts: Opt::Null,
+        ulimits: Opt::Null,
+        restart: Opt::Null,
+        network: Opt::Null,
+        device_wait_seconds: Opt::Null,
         force_conflicts: false,
         wait: true,
         placement: Computed::null(),
         nodes: Computed::null(),
+        devices: Computed::null(),
         hourly_usd: Computed::null(),
         monthly_usd: Computed::null(),
         price: Computed::null(),

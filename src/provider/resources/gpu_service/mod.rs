@@ -2,14 +2,17 @@
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
 //! - `plan.rs` what a plan says; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
-//! - `cluster.rs` create, read, update, delete and import on a cluster
+//! - `cluster.rs` create, read, update, delete and import on a cluster; `server.rs` the same on an own server, with its plan, and
+//!   `container.rs` between the model and a container
 
 mod absorb;
 mod cluster;
+mod container;
 pub mod model;
 mod moved;
 mod placement;
 mod plan;
+mod server;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -26,7 +29,7 @@ use tf_provider_sdk::{
     timeouts::Operation,
 };
 
-use crate::provider::client::{Client, ClusterTarget, Target};
+use crate::provider::client::{Client, ClusterTarget, ServerTarget, Target};
 
 impl Resource for GpuService {
     const TYPE: &'static str = "loomplane_gpu_service";
@@ -47,13 +50,19 @@ impl Resource for GpuService {
     }
 
     async fn create(change: Change<Self>, cx: &Context<'_, Client>) -> Result<Self, Failed<Self>> {
-        let target = target_of(&change.planned, cx)?;
-        cluster::create(target, change, cx).await
+        match target_of(&change.planned, cx)? {
+            On::Cluster(target) => cluster::create(target, change, cx).await,
+            On::Server(target) => server::create(target, change, cx).await,
+        }
     }
 
     async fn read(self, cx: &Context<'_, Client>) -> Result<Option<Self>, Diagnostics> {
+        if name_of(&self).is_empty() {
+            return moved::find(self, cx).await.map(Some);
+        }
         match cx.client.target(name_of(&self)) {
             Target::Cluster(target) => cluster::read(target, self, cx).await,
+            Target::Server(target) => server::read(target, self, cx).await,
             Target::Unknown(_) => {
                 cx.warn(unchecked());
                 Ok(Some(self))
@@ -66,13 +75,17 @@ impl Resource for GpuService {
     }
 
     async fn update(change: Change<Self>, cx: &Context<'_, Client>) -> Result<Self, Failed<Self>> {
-        let target = target_of(&change.planned, cx)?;
-        cluster::update(target, change, cx).await
+        match target_of(&change.planned, cx)? {
+            On::Cluster(target) => cluster::update(target, change, cx).await,
+            On::Server(target) => server::update(target, change, cx).await,
+        }
     }
 
     async fn delete(self, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
-        let target = target_of(&self, cx)?;
-        cluster::delete(target, self, cx).await
+        match target_of(&self, cx)? {
+            On::Cluster(target) => cluster::delete(target, self, cx).await,
+            On::Server(target) => server::delete(target, self, cx).await,
+        }
     }
 
     async fn import(id: ImportId, cx: &Context<'_, Client>) -> Result<Self, Diagnostics> {
@@ -96,14 +109,20 @@ fn name_of(service: &GpuService) -> &str {
     service.target.known().map_or("", String::as_str)
 }
 
-/// The cluster that a service is on, for an operation that needs it.
-fn target_of<'a>(
-    service: &GpuService,
-    cx: &Context<'a, Client>,
-) -> Result<&'a ClusterTarget, Diagnostic> {
+/// What a service is on.
+enum On<'a> {
+    /// A cluster.
+    Cluster(&'a ClusterTarget),
+    /// An own server.
+    Server(&'a ServerTarget),
+}
+
+/// What a service is on, for an operation that needs it.
+fn target_of<'a>(service: &GpuService, cx: &Context<'a, Client>) -> Result<On<'a>, Diagnostic> {
     let name = name_of(service);
     match cx.client.target(name) {
-        Target::Cluster(target) => Ok(target),
+        Target::Cluster(target) => Ok(On::Cluster(target)),
+        Target::Server(target) => Ok(On::Server(target)),
         Target::Unknown(attributes) => Err(Diagnostic::error(
             format!("The connection of {name} is not known yet"),
             format!(

@@ -10,7 +10,8 @@ use tf_provider_sdk::{
     timeouts::Timeouts,
 };
 
-/// A long-running container workload, with GPUs or without: on a cluster a Deployment, with a Service when it has ports.
+/// A long-running container workload, with GPUs or without: on a cluster a Deployment, with a Service when it has ports; on an own
+/// server a container of its Docker Engine.
 ///
 /// A plan says whether the target can meet the request, where the work would run and at what estimated price; a request that it can't
 /// meet fails the plan, with what was found. GPU work is never stopped, moved or scaled down but by what you apply.
@@ -19,19 +20,19 @@ use tf_provider_sdk::{
 /// is down meanwhile.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuService {
-    /// Identifier: `NAMESPACE/NAME`.
+    /// Identifier: `NAMESPACE/NAME` on a cluster, `NAME` on a server.
     pub id: Stable<String>,
-    /// Name of the Deployment and the Service. A new name makes a new service.
+    /// Name of the Deployment and the Service, or of the container. A new name makes a new service.
     #[schemars(
         length(min = 1, max = 63),
         regex(pattern = "^[a-z]([-a-z0-9]*[a-z0-9])?$")
     )]
     pub name: Replace<Maybe<String>>,
-    /// Name of the connection to run on. A connection that is renamed keeps the service; another cluster makes a new one.
+    /// Name of the connection to run on. A connection that is renamed keeps the service; another cluster or server makes a new one.
     pub target: Maybe<String>,
-    /// UID of the target: of the cluster's namespace `kube-system`. Empty where the credential may not read that namespace.
+    /// UID of the target: of the cluster's namespace `kube-system`, or the server's machine-id. Empty where it can't be read.
     pub target_uid: Stable<String>,
-    /// Namespace. Without it the connection's.
+    /// Clusters: namespace. Without it the connection's.
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Replace<OptionalComputed<String>>,
     /// Container image.
@@ -43,32 +44,32 @@ pub struct GpuService {
     pub args: Opt<Vec<Maybe<String>>>,
     /// Working directory.
     pub working_dir: Opt<String>,
-    /// User that the container runs as: a numeric `UID` or `UID:GID`.
+    /// User that the container runs as: `UID` or `UID:GID`; on a cluster as numbers.
     pub user: Opt<String>,
     /// Environment. Stored in the state: use `secret_env` for secrets.
     pub env: Opt<BTreeMap<String, Maybe<String>>>,
-    /// Environment from Secrets that exist already.
+    /// Clusters: environment from Secrets that exist already.
     pub env_from: Opt<Vec<EnvFrom>>,
     /// Secret environment. It is stored in the service's own Secret and nowhere else, so raise `secret_env_version` when it changes.
     pub secret_env: WriteOnly<Opt<BTreeMap<String, Maybe<String>>>>,
     /// Version of `secret_env`: a new one writes the Secret again and restarts the pods.
     pub secret_env_version: Opt<i64>,
-    /// Ports. With at least one there is a Service of the same name.
+    /// Ports. On a cluster there is a Service of the same name when there is one; on a server those with `host_port` are published.
     pub ports: Opt<Vec<Port>>,
-    /// Number of pods. Without it: 1, or what an autoscaler says.
+    /// Clusters: number of pods. Without it: 1, or what an autoscaler says.
     #[schemars(range(min = 0, max = 10000))]
     pub replicas: Opt<i64>,
     /// What each pod asks for.
     pub size: Opt<Size>,
-    /// Persistent volumes by name. The connection's `storage_class` makes them; they outlive the service unless `delete_on_destroy`.
+    /// Persistent volumes by name: claims of the connection's `storage_class` on a cluster, Docker's named volumes on a server. They outlive the service unless `delete_on_destroy`.
     pub volumes: Opt<BTreeMap<String, Volume>>,
     /// HTTP health check.
     pub health_check: Opt<HealthCheck>,
-    /// Name of the Secret that holds the credentials of the image's registry.
+    /// Clusters: name of the Secret that holds the credentials of the image's registry.
     pub image_pull_secret: Opt<String>,
     /// Labels of all objects and the pods.
     pub labels: Opt<BTreeMap<String, Maybe<String>>>,
-    /// Annotations of the Deployment, its pods and the Service. A change restarts the pods.
+    /// Clusters: annotations of the Deployment, its pods and the Service. A change restarts the pods.
     pub annotations: Opt<BTreeMap<String, Maybe<String>>>,
     /// Fail the plan when the estimate is above this many US dollars an hour, or unknown.
     #[schemars(range(min = 0))]
@@ -76,21 +77,32 @@ pub struct GpuService {
     /// Seconds between the stop signal and the kill.
     #[schemars(range(min = 0, max = 86400))]
     pub stop_grace_seconds: Opt<i64>,
-    /// Name of the RuntimeClass.
+    /// Clusters: name of the RuntimeClass.
     pub runtime_class: Opt<String>,
-    /// Name of the ServiceAccount.
+    /// Clusters: name of the ServiceAccount.
     pub service_account: Opt<String>,
-    /// Node labels to ask for, beside those that name the GPU kind.
+    /// Clusters: node labels to ask for, beside those that name the GPU kind.
     pub node_selector: Opt<BTreeMap<String, Maybe<String>>>,
-    /// Tolerations beyond those that Loomplane derives from the GPU nodes.
+    /// Clusters: tolerations beyond those that Loomplane derives from the GPU nodes.
     pub tolerations: Opt<Vec<Toleration>>,
-    /// Type of the Service: `ClusterIP` (the default), `NodePort` or `LoadBalancer`.
+    /// Clusters: type of the Service: `ClusterIP` (the default), `NodePort` or `LoadBalancer`.
     pub service_type: Opt<ServiceType>,
-    /// Name of the PriorityClass.
+    /// Clusters: name of the PriorityClass.
     pub priority_class: Opt<String>,
-    /// How pods are replaced. Without it a GPU service rolls with `max_surge` 0 and `max_unavailable` 1.
+    /// Clusters: how pods are replaced. Without it a GPU service rolls with `max_surge` 0 and `max_unavailable` 1.
     pub rollout: Opt<Rollout>,
-    /// Take over fields that others manage, instead of refusing.
+    /// Servers: directories and files of the server to mount.
+    pub host_mounts: Opt<Vec<HostMount>>,
+    /// Servers: resource limits by name, such as `memlock`.
+    pub ulimits: Opt<BTreeMap<String, Ulimit>>,
+    /// Servers: when Docker starts the container again: `unless-stopped` (the default), `always`, `on-failure` or `no`.
+    pub restart: Opt<Restart>,
+    /// Servers: a network of the engine, `host` or `none`. Without it the engine's bridge.
+    pub network: Opt<String>,
+    /// Servers: how many seconds an apply waits for GPUs that others hold. Default: 120.
+    #[schemars(range(min = 0, max = 86400))]
+    pub device_wait_seconds: Opt<i64>,
+    /// Clusters: take over fields that others manage, instead of refusing.
     #[serde(default)]
     pub force_conflicts: bool,
     /// Wait until the rollout is complete.
@@ -106,9 +118,11 @@ pub struct GpuService {
     pub monthly_usd: Computed<Number>,
     /// The estimate in words, with its source. It is attribution, not a cost on top of the machines'.
     pub price: Computed<String>,
-    /// `available`, `progressing` or `unavailable`, and how many pods are ready.
+    /// Servers: UUIDs of the GPUs that the container has. Each GPU is one service's only.
+    pub devices: Computed<Vec<String>>,
+    /// On a cluster `available`, `progressing` or `unavailable`, and how many pods are ready; on a server what the container does.
     pub status: Computed<String>,
-    /// Address of the Service inside the cluster, `HOST:PORT` of its first port. Null without ports.
+    /// `HOST:PORT` of the first port: of the Service inside the cluster, or where the server publishes it. Null without one.
     pub endpoint: Computed<String>,
     /// Time limits. Each defaults to 20 minutes.
     pub timeouts: Option<Timeouts>,
@@ -138,8 +152,13 @@ pub struct Port {
     /// Number.
     #[schemars(range(min = 1, max = 65535))]
     pub port: Maybe<i64>,
-    /// `TCP` (the default), `UDP` or `SCTP`.
+    /// `TCP` (the default), `UDP` or, on a cluster, `SCTP`.
     pub protocol: Opt<Protocol>,
+    /// Servers: port of the server that leads to it. Without it the port is not published.
+    #[schemars(range(min = 1, max = 65535))]
+    pub host_port: Opt<i64>,
+    /// Servers: address of the server to publish it on. Without it, on all of them, past its firewall.
+    pub host_ip: Opt<String>,
 }
 
 /// Protocol of a port.
@@ -196,10 +215,10 @@ pub struct Volume {
     /// Where it is mounted.
     #[schemars(regex(pattern = "^/"))]
     pub mount_path: Maybe<String>,
-    /// Size in GiB.
+    /// Clusters: size in GiB; required there.
     #[schemars(range(min = 1))]
-    pub size_gib: Maybe<i64>,
-    /// `ReadWriteOnce` (the default), `ReadWriteOncePod`, `ReadWriteMany` or `ReadOnlyMany`.
+    pub size_gib: Opt<i64>,
+    /// Clusters: `ReadWriteOnce` (the default), `ReadWriteOncePod`, `ReadWriteMany` or `ReadOnlyMany`.
     pub access_mode: Opt<AccessMode>,
     /// Delete the volume's claim with the service.
     #[serde(default)]
@@ -261,6 +280,43 @@ fn timeout_seconds() -> i64 {
 }
 fn failure_threshold() -> i64 {
     3
+}
+
+/// A directory or file of the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostMount {
+    /// Path on the server. It must exist.
+    #[schemars(regex(pattern = "^/"))]
+    pub host_path: Maybe<String>,
+    /// Path in the container.
+    #[schemars(regex(pattern = "^/"))]
+    pub mount_path: Maybe<String>,
+    /// Mount it read-only.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// A resource limit; -1 is unlimited.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ulimit {
+    /// Soft limit.
+    pub soft: Maybe<i64>,
+    /// Hard limit.
+    pub hard: Maybe<i64>,
+}
+
+/// When Docker starts a container again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Restart {
+    /// Always, unless it was stopped by hand.
+    UnlessStopped,
+    /// Always.
+    Always,
+    /// After a failure.
+    OnFailure,
+    /// Never.
+    No,
 }
 
 /// A toleration.

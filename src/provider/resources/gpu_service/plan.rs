@@ -10,7 +10,7 @@ use tf_provider_sdk::{
 use super::{
     known,
     model::{GpuService, Placement},
-    spec,
+    spec, validate,
 };
 use crate::{
     capacity::{
@@ -44,6 +44,7 @@ pub(super) async fn plan(
     };
     let target = match cx.client.target(&name) {
         Target::Cluster(target) => target,
+        Target::Server(target) => return super::server::plan(change, target, cx).await,
         Target::Missing if change.is_change() => {
             return Err(cx.client.missing(&name).at("target").into());
         }
@@ -63,6 +64,13 @@ pub(super) async fn plan(
             return Ok(());
         }
     };
+    if change.is_change() {
+        let misplaced = validate::misplaced_on_cluster(&change.planned);
+        if misplaced.has_error() {
+            return Err(misplaced);
+        }
+        change.planned.devices = Computed::null();
+    }
     if change.is_create() && change.planned.namespace.is_unknown() {
         let cancel = Cancel::never();
         let namespace = target.cluster.default_namespace(&cancel);

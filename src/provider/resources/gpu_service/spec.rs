@@ -108,11 +108,11 @@ pub(super) fn to_spec(
 }
 
 /// A number that the schema has checked, in the adapter's type.
-fn number<T: TryFrom<i64>>(value: Option<&i64>) -> Option<T> {
+pub(super) fn number<T: TryFrom<i64>>(value: Option<&i64>) -> Option<T> {
     value.and_then(|value| T::try_from(*value).ok())
 }
 
-fn strings(items: &Opt<Vec<Maybe<String>>>) -> Option<Vec<String>> {
+pub(super) fn strings(items: &Opt<Vec<Maybe<String>>>) -> Option<Vec<String>> {
     items.known().map(|items| items.iter().map(known).collect())
 }
 

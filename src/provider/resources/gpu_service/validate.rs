@@ -110,3 +110,46 @@ fn volumes(service: &GpuService, report: &mut Diagnostics) {
         }
     }
 }
+
+/// Attributes that mean something on an own server only, for a service on a cluster.
+pub(super) fn misplaced_on_cluster(service: &GpuService) -> Diagnostics {
+    let mut report = Diagnostics::none();
+    let ports = service.ports.known();
+    let published = |port: &super::model::Port| {
+        port.host_port.known().is_some() || port.host_ip.known().is_some()
+    };
+    let set = [
+        ("host_mounts", service.host_mounts.known().is_some()),
+        ("ulimits", service.ulimits.known().is_some()),
+        ("restart", service.restart.known().is_some()),
+        ("network", service.network.known().is_some()),
+        (
+            "device_wait_seconds",
+            service.device_wait_seconds.known().is_some(),
+        ),
+        ("ports", ports.into_iter().flatten().any(published)),
+    ];
+    let target = service.target.known().map_or("", String::as_str);
+    for (name, _) in set.into_iter().filter(|(_, set)| *set) {
+        let what = if name == "ports" {
+            "host_port and host_ip of a port"
+        } else {
+            name
+        };
+        report.error(
+            name,
+            format!("{what} does not apply to a cluster"),
+            format!("{target} is a cluster, and {what} means something on an own server only. Leave it out, or use a server."),
+        );
+    }
+    for (name, volume) in service.volumes.known().into_iter().flatten() {
+        if volume.size_gib.is_null() {
+            report.error(
+                "volumes",
+                "A volume on a cluster needs a size",
+                format!("The volume {name:?} has no size_gib: {target} is a cluster, where a claim asks for a size."),
+            );
+        }
+    }
+    report
+}
