@@ -2,4 +2,6 @@
 //!
 //! Pure: no I/O, no async, no clock, no randomness, no environment, no logging. Imports no other room.
 
+pub mod arbiter;
+pub mod fabric;
 pub mod node;
