@@ -3,6 +3,8 @@
 //! `cargo bench --bench arbiter`. Medians of repeated passes on one core, fleets of full nodes, 50 pools, and five claims a node, of which a part waits.
 //! The figures of one machine mean little; the exponents should stay near one.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+
 use std::time::Instant;
 
 use loomplane::capacity::arbiter::check::check;
@@ -19,32 +21,45 @@ struct Mix {
     ranks: u64,
     /// Percent of the running claims that started moments ago.
     young: u64,
+    /// Percent of the running claims that are noticed for some claim that waits: nearly all of these notices turn out to be of no use.
+    noticed: u64,
 }
 
-const MIXES: [Mix; 4] = [
+const MIXES: [Mix; 5] = [
     Mix {
         name: "a fifth waits, all ranks",
         waiting: 20,
         ranks: 50,
         young: 0,
+        noticed: 0,
     },
     Mix {
         name: "half waits, all ranks",
         waiting: 50,
         ranks: 50,
         young: 10,
+        noticed: 0,
     },
     Mix {
         name: "half waits, high ranks",
         waiting: 50,
         ranks: 5,
         young: 10,
+        noticed: 0,
     },
     Mix {
         name: "half waits, all young",
         waiting: 50,
         ranks: 50,
         young: 100,
+        noticed: 0,
+    },
+    Mix {
+        name: "half waits, notices to give up",
+        waiting: 50,
+        ranks: 25,
+        young: 10,
+        noticed: 20,
     },
 ];
 
@@ -180,8 +195,16 @@ fn fleet(nodes: usize, mix: Mix) -> String {
             } else {
                 ["08:00", "09:30", "10:15", "11:20"][dice.below(4) as usize]
             };
+            let state = if dice.below(100) < mix.noticed {
+                format!(
+                    r#""state":"noticed","reason":"arbiter_stop","deadline":"2026-11-30T12:01:00Z","for":"want-{:05}""#,
+                    running as u64 + dice.below((total - running) as u64)
+                )
+            } else {
+                r#""state":"running""#.to_owned()
+            };
             claims.push(format!(
-                r#"{{"name":"vm-{:05}-{}","pool":"pool-{:02}","gpus":{},"state":"running","node":"node-{node:04}","cards":[{block}],"requested_at":"2026-11-30T07:00:00Z","started_at":"2026-11-30T{started}:{:02}Z"}}"#,
+                r#"{{"name":"vm-{:05}-{}","pool":"pool-{:02}","gpus":{},{state},"node":"node-{node:04}","cards":[{block}],"requested_at":"2026-11-30T07:00:00Z","started_at":"2026-11-30T{started}:{:02}Z"}}"#,
                 dice.below(50_000),
                 claims.len(),
                 dice.below(POOLS),

@@ -57,3 +57,18 @@ impl fmt::Display for Path {
         Ok(())
     }
 }
+
+/// Reads `size.gpu.count` as attributes, and a number such as the `0` of `ports.0.port` as an index. Meant for paths written in code.
+impl From<&str> for Path {
+    fn from(text: &str) -> Self {
+        Path(
+            text.split('.')
+                .filter(|step| !step.is_empty())
+                .map(|step| match step.parse() {
+                    Ok(index) => Step::Index(index),
+                    Err(_) => Step::Attribute(step.to_owned()),
+                })
+                .collect(),
+        )
+    }
+}

@@ -186,7 +186,7 @@ fn figures(facts: &Facts<'_>, verdict: &mut Verdict) {
             },
         );
         verdict.require(
-            (wait.code == Code::NeverFits) == !facts.fits(open.gpus),
+            (wait.code == Code::NeverFits) != facts.fits(open.gpus),
             "A2",
             || {
                 format!(

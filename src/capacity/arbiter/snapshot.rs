@@ -285,3 +285,6 @@ impl Problems {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

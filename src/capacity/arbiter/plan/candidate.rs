@@ -155,12 +155,19 @@ fn weigh(
     }
     // At most 8 claims: the narrowing keeps the count.
     let waited = count as u8;
+    let all = Harm::of(&all[..victims], waited);
+    // A claim that must wait for minimum runtimes uses no notice now, and those that nobody uses are withdrawn: it will find none.
+    let fresh = if cooldown > 0 {
+        all
+    } else {
+        Harm::of(&fresh[..unnoticed], waited)
+    };
     Some(Candidate {
         cost: Cost {
             cooldown,
             occupied: count > 0,
-            fresh: Harm::of(&fresh[..unnoticed], waited),
-            all: Harm::of(&all[..victims], waited),
+            fresh,
+            all,
             elsewhere: count > 0 && block != own,
             fit: fit(block, Cards(freed & !held), fleet.blocks(node), node, place),
         },

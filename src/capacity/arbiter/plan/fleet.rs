@@ -181,7 +181,7 @@ fn nodes_of(snapshot: &Snapshot) -> (Vec<NodeFacts<'_>>, Vec<Table>) {
     let mut sorted: Vec<&Node> = snapshot.nodes.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
     let mut tables = Vec::new();
-    let mut known: BTreeMap<(u32, &Option<Vec<Vec<u32>>>), u32> = BTreeMap::new();
+    let mut known = BTreeMap::new();
     let nodes = sorted
         .into_iter()
         .map(|node| NodeFacts {

@@ -14,7 +14,7 @@
 //! - A7: "fewest to wait for" counts all that must be gone first, victims or not, in both comparisons (not yet noticed, then all). In best fit the cards of all these
 //!   count as free. A card held for another claim is never free. Of ways that harm the same, and that someone must leave first, the block that is held for the claim comes before
 //!   best fit, so that a plan stays what it is while it is carried out.
-//! - A8: the block that a claim "will get" is the one on which minimum runtimes are over first, then the least harmful. What its future victims take from their pools'
+//! - A8: the block that a claim "will get" is the one on which minimum runtimes are over first, then the least harmful, with no notice counted as given. What its future victims take from their pools'
 //!   floors is kept with it, or a claim considered later could spend it.
 //! - A10: notices for nobody are kept as far as there are replicas too many; then others that leave count (those noticed for a claim leave anyway as far as they are too many);
 //!   then the most recently started of those past their minimum runtime go. Of waiting replicas those considered last are dropped first.
@@ -159,3 +159,6 @@ fn in_words<'f>(fleet: &'f Fleet<'_>, nearest: Nearest) -> NearestBlock<'f> {
         count: nearest.count,
     }
 }
+
+#[cfg(test)]
+mod tests;

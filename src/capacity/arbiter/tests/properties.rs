@@ -144,11 +144,19 @@ fn moved_again(snapshot: &Snapshot) -> Option<String> {
     }) {
         return None;
     }
-    let started = |claim: &String| {
+    // Without a minimum runtime, what started on a block that was held for it may go at once for a claim that it was held from.
+    let starts = |claim: &str| {
         first.actions.iter().any(
             |action| matches!(action, Action::Start { claim: started, .. } if started == claim),
         )
     };
+    if second
+        .actions
+        .iter()
+        .any(|action| matches!(action, Action::Notice { claim, .. } if starts(claim)))
+    {
+        return None;
+    }
     let stopping = |claim: &String| {
         applied
             .claims
@@ -163,9 +171,6 @@ fn moved_again(snapshot: &Snapshot) -> Option<String> {
             Action::Stop { .. } => false,
             // Once a claim stops, and the block that it stops for is written down, its other cards serve any rank.
             Action::Start { after, .. } if !after.is_empty() && after.iter().all(stopping) => false,
-            // Without a minimum runtime, what started on a block that was held for it may go at once for one that it was held from.
-            Action::Notice { claim, .. } if started(claim) => false,
-            Action::Start { after, .. } if after.iter().any(started) => false,
             action => !later(&first).contains(action),
         })
         .collect();

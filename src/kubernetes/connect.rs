@@ -1,0 +1,179 @@
+//! The handle of one cluster: opens the connection when it is first used, once, and renews the credential when it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+
+use super::cancel::Cancel;
+use super::config::ConnectionConfig;
+use super::credential::PLUGIN_LIMIT;
+use super::error::Error;
+use super::once::Once;
+use super::storage::StorageClass;
+use super::{refresh, resolve, target};
+use crate::capacity::node::Node;
+
+/// A plugin's credential is renewed this long before it ends.
+const RENEW_BEFORE: Duration = Duration::from_secs(60);
+
+/// One cluster. Cheap to clone; clones share the connection, the node list and the storage classes.
+#[derive(Clone)]
+pub struct Cluster {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) name: String,
+    config: ConnectionConfig,
+    connection: Mutex<Option<Connection>>,
+    pub(super) nodes: Once<Vec<Node>>,
+    pub(super) storage_classes: Once<Vec<StorageClass>>,
+    pub(super) uid: Once<target::TargetUid>,
+    /// Reads for a refresh, by namespace.
+    pub(super) reads: std::sync::Mutex<std::collections::BTreeMap<String, Arc<refresh::Reads>>>,
+}
+
+/// An open connection.
+#[derive(Clone)]
+pub(super) struct Connection {
+    pub(super) client: kube::Client,
+    /// Address, for messages.
+    pub(super) server: String,
+    namespace: String,
+    /// Whether a plugin made the credential, so that asking again may help.
+    pub(super) renewable: bool,
+    expires_at: Option<Timestamp>,
+    /// Counts renewals: tells whether someone else renewed meanwhile.
+    pub(super) generation: u64,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster")
+            .field("name", &self.inner.name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// A handle on a cluster; nothing is opened, read or run yet. `name` is the connection's name, for messages.
+    #[must_use]
+    pub fn new(name: &str, config: ConnectionConfig) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                name: name.to_owned(),
+                config,
+                connection: Mutex::new(None),
+                nodes: Once::default(),
+                storage_classes: Once::default(),
+                uid: Once::default(),
+                reads: std::sync::Mutex::default(),
+            }),
+        }
+    }
+
+    /// The connection's name in the provider configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// The namespace for what names none: the connection's, else the context's, else `default`.
+    ///
+    /// # Errors
+    /// When the connection can't be opened.
+    pub async fn default_namespace(&self, cancel: &Cancel) -> Result<String, Error> {
+        if let Some(namespace) = &self.inner.config.namespace {
+            return Ok(namespace.clone());
+        }
+        Ok(self
+            .connection("find the namespace", cancel)
+            .await?
+            .namespace)
+    }
+
+    /// The connection, opened or renewed if need be. Concurrent callers wait for one opening.
+    pub(super) async fn connection(
+        &self,
+        doing: &str,
+        cancel: &Cancel,
+    ) -> Result<Connection, Error> {
+        let open = async {
+            let mut slot = self.inner.connection.lock().await;
+            let generation = match &*slot {
+                Some(open) if !open.is_ending() => return Ok(open.clone()),
+                Some(ended) => ended.generation + 1,
+                None => 0,
+            };
+            let fresh = self.open(generation).await?;
+            *slot = Some(fresh.clone());
+            Ok(fresh)
+        };
+        tokio::select! {
+            biased;
+            () = cancel.canceled() => Err(self.canceled(doing)),
+            opened = open => opened,
+        }
+    }
+
+    /// Drops a connection whose credential the server no longer takes, unless someone renewed it meanwhile.
+    pub(super) async fn discard(&self, generation: u64) {
+        let mut slot = self.inner.connection.lock().await;
+        if let Some(open) = &mut *slot
+            && open.generation == generation
+        {
+            open.expires_at = Some(Timestamp::UNIX_EPOCH);
+        }
+    }
+
+    async fn open(&self, generation: u64) -> Result<Connection, Error> {
+        let resolved = resolve::resolve(&self.inner.name, &self.inner.config).await?;
+        let mut config = resolved.kube;
+        let server = config
+            .cluster_url
+            .to_string()
+            .trim_end_matches('/')
+            .to_owned();
+        let namespace = config.default_namespace.clone();
+        let renewable = resolved.plugin.is_some();
+        let mut expires_at = None;
+        if let Some(plugin) = resolved.plugin {
+            let credential = plugin.run(PLUGIN_LIMIT).await?;
+            expires_at = credential.expires_at;
+            credential.write_to(&mut config.auth_info);
+        }
+        let client = kube::Client::try_from(config).map_err(|error| Error::Client {
+            cluster: self.inner.name.clone(),
+            source: Arc::new(error),
+        })?;
+        tracing::debug!(cluster = self.inner.name, server, "connection opened");
+        Ok(Connection {
+            client,
+            server,
+            namespace,
+            renewable,
+            expires_at,
+            generation,
+        })
+    }
+
+    pub(super) fn canceled(&self, doing: &str) -> Error {
+        Error::Canceled {
+            cluster: self.inner.name.clone(),
+            doing: doing.to_owned(),
+        }
+    }
+}
+
+impl Connection {
+    fn is_ending(&self) -> bool {
+        self.expires_at.is_some_and(|end| {
+            let renew_at = end
+                .checked_sub(jiff::SignedDuration::try_from(RENEW_BEFORE).unwrap_or_default())
+                .unwrap_or(end);
+            Timestamp::now() >= renew_at
+        })
+    }
+}

@@ -1,0 +1,376 @@
+//! What can go wrong with a cluster, one variant per failed operation, in the practitioner's words: what was asked, what
+//! was found, what to do. Causes are in `source()` and never repeated in the text. Secrets never get here.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::conflict::FieldConflict;
+use super::rollout::RolloutFailure;
+
+/// A cause that several callers may share: one node list serves a whole run, and so does its failure.
+pub type Cause = Arc<dyn std::error::Error + Send + Sync>;
+
+/// A Kubernetes object in a message: `Deployment inference/llm`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Kind, such as `Deployment`.
+    pub kind: &'static str,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// A failed operation on a cluster. `cluster` is always the connection's name in the provider configuration; `doing` says
+/// what was tried, as in "list nodes".
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The connection's arguments contradict each other or miss something.
+    #[error("The connection of cluster {cluster} can't be used: {problem}")]
+    Configuration {
+        /// Connection name.
+        cluster: String,
+        /// What is wrong and what to do.
+        problem: String,
+    },
+    /// The kubeconfig could not be read, parsed, or lacks what was asked for.
+    #[error(
+        "The kubeconfig of cluster {cluster} ({location}) can't be used. Check the path, and that the context, its cluster and its user are there: `kubectl config get-contexts` lists them."
+    )]
+    Kubeconfig {
+        /// Connection name.
+        cluster: String,
+        /// Files, or "inline".
+        location: String,
+        /// Cause.
+        #[source]
+        source: Cause,
+    },
+    /// The credential plugin (`exec`) gave no credential.
+    #[error("The credential plugin `{command}` of cluster {cluster} gave no credential: {problem}")]
+    CredentialPlugin {
+        /// Connection name.
+        cluster: String,
+        /// The command, without its arguments.
+        command: String,
+        /// What happened, with the end of its stderr.
+        problem: String,
+    },
+    /// Certificates, keys or the proxy of the connection are malformed.
+    #[error(
+        "No client can be made for cluster {cluster}: its certificate, key, CA or proxy_url is malformed. Give certificates and keys as PEM text."
+    )]
+    Client {
+        /// Connection name.
+        cluster: String,
+        /// Cause.
+        #[source]
+        source: Cause,
+    },
+    /// No connection to the API server.
+    #[error(
+        "Can't {doing}: the API server of cluster {cluster} at {server} can't be reached. Check the address, the network (VPN, firewall, proxy_url) and that the server is up."
+    )]
+    Unreachable {
+        /// Connection name.
+        cluster: String,
+        /// Address.
+        server: String,
+        /// What was tried.
+        doing: String,
+        /// Cause.
+        #[source]
+        source: Cause,
+    },
+    /// The server's certificate is not trusted.
+    #[error(
+        "Can't {doing}: the certificate of the API server of cluster {cluster} at {server} is not trusted. Set cluster_ca_certificate to the cluster's CA, or tls_server_name when the address is not in the certificate."
+    )]
+    UntrustedCertificate {
+        /// Connection name.
+        cluster: String,
+        /// Address.
+        server: String,
+        /// What was tried.
+        doing: String,
+        /// Cause.
+        #[source]
+        source: Cause,
+    },
+    /// The connection dropped again and again.
+    #[error(
+        "Can't {doing}: the API server of cluster {cluster} at {server} dropped the connection {tries} times. Try again; if it stays, look at the API server and the load balancer or proxy before it."
+    )]
+    Dropped {
+        /// Connection name.
+        cluster: String,
+        /// Address.
+        server: String,
+        /// What was tried.
+        doing: String,
+        /// How often.
+        tries: u32,
+        /// Cause of the last one.
+        #[source]
+        source: Cause,
+    },
+    /// The server did not answer in time.
+    #[error(
+        "Can't {doing}: the API server of cluster {cluster} at {server} did not answer within {seconds} s. Try again when it is less busy."
+    )]
+    NoAnswer {
+        /// Connection name.
+        cluster: String,
+        /// Address.
+        server: String,
+        /// What was tried.
+        doing: String,
+        /// The limit.
+        seconds: u64,
+    },
+    /// 401.
+    #[error(
+        "Can't {doing}: cluster {cluster} does not accept the credential (401 Unauthorized). It may have expired, or belong to another cluster: check token, client certificate, exec, and the context in use."
+    )]
+    Unauthorized {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+    },
+    /// 403 on something else than listing nodes.
+    #[error("Can't {doing}: cluster {cluster} forbids it{}. The API server says: {message}", .identity.as_deref().map(|who| format!(" to {who}")).unwrap_or_default())]
+    Forbidden {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+        /// The user in use, when the message names it.
+        identity: Option<String>,
+        /// The API server's own message.
+        message: String,
+    },
+    /// 403 on listing nodes (K1).
+    #[error(
+        "Loomplane can't list this cluster's nodes, so it can't see GPUs\nCluster {cluster} says: {message}\n{fix}"
+    )]
+    NodesForbidden {
+        /// Connection name.
+        cluster: String,
+        /// The API server's own message.
+        message: String,
+        /// What to do: text with the ClusterRole and its binding.
+        fix: String,
+    },
+    /// 429, 5xx that did not pass.
+    #[error(
+        "Can't {doing}: the API server of cluster {cluster} is overloaded or failing (it answered {code} {tries} times, last: {message}). Try again later."
+    )]
+    Overloaded {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+        /// HTTP status.
+        code: u16,
+        /// How often.
+        tries: u32,
+        /// The server's message.
+        message: String,
+    },
+    /// 404.
+    #[error(
+        "Can't {doing}: cluster {cluster} does not have it (404). The API server says: {message}"
+    )]
+    NotFound {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+        /// The server's message.
+        message: String,
+    },
+    /// 400, 422, an admission webhook's or a policy's refusal.
+    #[error("Can't {doing}: cluster {cluster} refuses it ({code}). The API server says: {message}")]
+    Refused {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+        /// HTTP status.
+        code: u16,
+        /// The server's message.
+        message: String,
+    },
+    /// The answer could not be understood.
+    #[error(
+        "Can't {doing}: cluster {cluster} answered something that is not the Kubernetes API. Check that host is the API server itself, not a login page or a proxy."
+    )]
+    Malformed {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+        /// Cause.
+        #[source]
+        source: Cause,
+    },
+    /// Stopped by the user.
+    #[error("Stopped while trying to {doing} on cluster {cluster}, as asked.")]
+    Canceled {
+        /// Connection name.
+        cluster: String,
+        /// What was going on.
+        doing: String,
+    },
+    /// G10: what is to be created is there already.
+    #[error(
+        "{object} exists already on cluster {cluster}, and Loomplane takes nothing over silently. To manage it here, import it:\n  terraform import ADDRESS '{import_id}'\nor choose another name, or delete it."
+    )]
+    AlreadyExists {
+        /// Connection name.
+        cluster: String,
+        /// The object in the way.
+        object: ObjectName,
+        /// What `terraform import` takes for the service.
+        import_id: String,
+    },
+    /// Fields that another manager owns, without `force_conflicts`.
+    #[error("{object} on cluster {cluster} has fields that others manage:\n{}\nTake them out of the configuration, or set force_conflicts = true to take them over.", super::conflict::render(.conflicts))]
+    Conflict {
+        /// Connection name.
+        cluster: String,
+        /// The object.
+        object: ObjectName,
+        /// Managers and fields.
+        conflicts: Vec<FieldConflict>,
+    },
+    /// The object behind a name is not the one that state knows.
+    #[error(
+        "{object} on cluster {cluster} is not the one in the state (uid {expected}): it was deleted and made again by someone else (uid {found}). Loomplane leaves it alone; import it, or remove it from the state."
+    )]
+    OtherObject {
+        /// Connection name.
+        cluster: String,
+        /// The object.
+        object: Box<ObjectName>,
+        /// uid in state.
+        expected: String,
+        /// uid found.
+        found: String,
+    },
+    /// A value that can't be written as a Kubernetes object.
+    #[error("{object} can't be written for cluster {cluster}: {problem}")]
+    Workload {
+        /// Connection name.
+        cluster: String,
+        /// The object.
+        object: ObjectName,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The rollout can't succeed, or did not in time.
+    #[error("The rollout of {object} on cluster {cluster} failed: {failure}")]
+    Rollout {
+        /// Connection name.
+        cluster: String,
+        /// The Deployment.
+        object: ObjectName,
+        /// Why, with events and log lines.
+        failure: Box<RolloutFailure>,
+    },
+    /// A deletion did not finish in time.
+    #[error("{object} on cluster {cluster} is still there after {seconds} s: its deletion was accepted and is waiting{}. Look at its finalizers and pods, then try again.", .waiting_for.as_deref().map(|what| format!(" for {what}")).unwrap_or_default())]
+    StillThere {
+        /// Connection name.
+        cluster: String,
+        /// The object.
+        object: ObjectName,
+        /// How long was waited.
+        seconds: u64,
+        /// Finalizers.
+        waiting_for: Option<String>,
+    },
+}
+
+impl Error {
+    /// Whether the credential may not do this, so that a narrower way (K9, K11) is worth a try.
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Forbidden { .. } | Self::NodesForbidden { .. })
+    }
+
+    /// Whether this is a proven 404: the only thing that means "gone".
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Whether the user stopped it.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        matches!(self, Self::Canceled { .. })
+    }
+
+    /// The text with its causes, outermost first, each once: for a diagnostic's detail.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            let line = error.to_string();
+            if !text.contains(&line) {
+                text.push_str("\nCaused by: ");
+                text.push_str(&line);
+            }
+            cause = error.source();
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_rendered_once_and_outermost_first() {
+        let error = Error::Unreachable {
+            cluster: "prod".into(),
+            server: "https://10.0.0.1:6443".into(),
+            doing: "list nodes".into(),
+            source: Arc::new(std::io::Error::other("connection refused")),
+        };
+        let text = error.render();
+        assert!(
+            text.starts_with("Can't list nodes: the API server of cluster prod"),
+            "{text}"
+        );
+        assert!(text.ends_with("Caused by: connection refused"), "{text}");
+    }
+
+    #[test]
+    fn g10_an_existing_object_is_refused_with_the_import_command() {
+        let error = Error::AlreadyExists {
+            cluster: "prod".into(),
+            object: ObjectName {
+                kind: "Deployment",
+                namespace: "ml".into(),
+                name: "llm".into(),
+            },
+            import_id: "prod/ml/llm".into(),
+        };
+        assert!(
+            error
+                .to_string()
+                .contains("terraform import ADDRESS 'prod/ml/llm'"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! What operations work with: the configured targets, opened when first used, once per process, and shared.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tf_provider_sdk::{
+    diagnostic::{Diagnostic, Diagnostics},
+    field::{Maybe, Opt},
+    path::{Path, Step},
+};
+use tokio::sync::OnceCell;
+
+use super::{
+    configuration::{ClusterConfig, Config, unknown_in},
+    report,
+};
+use crate::{
+    capacity::{
+        fit::{ClusterView, DeclaredGroup, Seen, ServiceAccount},
+        label::keys::relevant_label,
+        price::PriceBook,
+    },
+    kubernetes::{Cancel, Cluster, Error},
+};
+
+/// The configured targets and prices.
+pub struct Client {
+    clusters: BTreeMap<String, Connection<ClusterTarget>>,
+    /// Whether the map of clusters itself is known, so that a name that is not in it is a mistake.
+    complete: bool,
+    /// Prices: the user's own over the reference table.
+    pub prices: PriceBook,
+    /// Whether the user's own prices are known.
+    pub prices_known: bool,
+}
+
+/// A configured connection.
+enum Connection<T> {
+    /// All of it is known.
+    Known(T),
+    /// These attributes are not known yet.
+    Unknown(Vec<String>),
+}
+
+/// What a target name leads to.
+pub enum Target<'a> {
+    /// A cluster.
+    Cluster(&'a ClusterTarget),
+    /// A connection of which these attributes are not known yet.
+    Unknown(Vec<String>),
+    /// No connection of that name.
+    Missing,
+}
+
+/// A cluster, and what the connection says about it.
+pub struct ClusterTarget {
+    /// Name of the connection.
+    pub name: String,
+    /// The adapter's handle.
+    pub cluster: Cluster,
+    /// Storage class that the connection picks (K8).
+    pub storage_class: Option<String>,
+    /// Declared node groups (K11).
+    pub declared: Vec<DeclaredGroup>,
+    view: OnceCell<Arc<View>>,
+}
+
+/// What could be seen of a cluster's nodes.
+#[derive(Debug)]
+pub enum View {
+    /// The nodes, summed up.
+    Listed(ClusterView),
+    /// RBAC refuses the list (K1).
+    NotListed(Option<ServiceAccount>),
+}
+
+impl View {
+    /// For the domain.
+    pub fn seen(&self) -> Seen<'_> {
+        match self {
+            View::Listed(view) => Seen::Nodes(view),
+            View::NotListed(account) => Seen::NotListed(account.as_ref()),
+        }
+    }
+}
+
+impl ClusterTarget {
+    fn new(
+        name: &str,
+        config: &ClusterConfig,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, Diagnostic> {
+        let declared = config.declared().map_err(|(group, why)| {
+            let at = Path::from("clusters").then(Step::Key(name.to_owned()));
+            Diagnostic::error(
+                "Invalid node group",
+                format!("gpu_node_groups[{group:?}]: {why}"),
+            )
+            .at(at)
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            cluster: Cluster::new(name, config.connection().with_environment(env)),
+            storage_class: config.storage_class.known().cloned(),
+            declared,
+            view: OnceCell::new(),
+        })
+    }
+
+    /// What can be seen of the nodes: one list per process, whoever asks.
+    ///
+    /// # Errors
+    /// Where the list fails for another reason than missing rights.
+    pub async fn view(&self, cancel: &Cancel) -> Result<Arc<View>, Error> {
+        let list = || async {
+            let view = match self.cluster.nodes(relevant_label, cancel).await {
+                Ok(nodes) => View::Listed(ClusterView::new(&nodes)),
+                Err(Error::NodesForbidden { message, .. }) => {
+                    View::NotListed(service_account(&message))
+                }
+                Err(error) => return Err(error),
+            };
+            // The sum is all that is needed from here on; a large cluster's nodes need not stay in memory.
+            self.cluster.forget_nodes().await;
+            Ok(Arc::new(view))
+        };
+        self.view.get_or_try_init(list).await.cloned()
+    }
+}
+
+/// The service account that an API server's refusal names: `User "system:serviceaccount:NAMESPACE:NAME" cannot list ...`.
+fn service_account(message: &str) -> Option<ServiceAccount> {
+    let (_, rest) = message.split_once("system:serviceaccount:")?;
+    let (namespace, rest) = rest.split_once(':')?;
+    let (name, _) = rest.split_once('"')?;
+    Some(ServiceAccount {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+impl Client {
+    /// Reads the provider block; no I/O. `env` looks up an environment variable.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn new(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Result<Self, Diagnostics> {
+        let prices = config
+            .prices()
+            .map_err(|(path, why)| Diagnostic::error("Invalid price", why).at(path))?;
+        let mut clusters = BTreeMap::new();
+        for (name, cluster) in config.clusters.known().into_iter().flatten() {
+            let connection = match cluster {
+                Maybe::Unknown => Connection::Unknown(vec!["all of it".to_owned()]),
+                Maybe::Known(cluster) => {
+                    let unknown = unknown_in(cluster);
+                    if unknown.is_empty() {
+                        Connection::Known(ClusterTarget::new(name, cluster, env)?)
+                    } else {
+                        Connection::Unknown(unknown)
+                    }
+                }
+            };
+            clusters.insert(name.clone(), connection);
+        }
+        Ok(Self {
+            clusters,
+            complete: !config.clusters.is_unknown(),
+            prices,
+            prices_known: unknown_in(&Prices {
+                prices: &config.prices,
+            })
+            .is_empty(),
+        })
+    }
+
+    /// The target of this name.
+    pub fn target(&self, name: &str) -> Target<'_> {
+        match self.clusters.get(name) {
+            Some(Connection::Known(cluster)) => Target::Cluster(cluster),
+            Some(Connection::Unknown(attributes)) => Target::Unknown(attributes.clone()),
+            None if self.complete => Target::Missing,
+            None => Target::Unknown(vec!["clusters".to_owned()]),
+        }
+    }
+
+    /// The clusters whose connection is known, and the names of the others.
+    pub fn clusters(&self) -> (Vec<&ClusterTarget>, Vec<&str>) {
+        let mut known = Vec::new();
+        let mut unknown = Vec::new();
+        for (name, connection) in &self.clusters {
+            match connection {
+                Connection::Known(cluster) => known.push(cluster),
+                Connection::Unknown(_) => unknown.push(name.as_str()),
+            }
+        }
+        (known, unknown)
+    }
+
+    /// An error for a target that is not configured.
+    pub fn missing(&self, name: &str) -> Diagnostic {
+        let names: Vec<_> = self.clusters.keys().map(String::as_str).collect();
+        let known = if names.is_empty() {
+            "The provider configures no target.".to_owned()
+        } else {
+            format!("Configured are: {}.", names.join(", "))
+        };
+        Diagnostic::error(
+            format!("There is no target {name}"),
+            format!(
+                "target = {name:?} names no connection of the provider. {known} Add it to `clusters` in the provider block, or name another."
+            ),
+        )
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Prices<'a> {
+    prices: &'a Opt<BTreeMap<String, Maybe<tf_provider_sdk::number::Number>>>,
+}
+
+/// Turns a failed look at a cluster into a diagnostic.
+impl From<Error> for Diagnostics {
+    fn from(error: Error) -> Self {
+        report::cluster_error(&error).into()
+    }
+}

@@ -1,0 +1,85 @@
+//! From what the rooms below say to what Terraform shows, in one place.
+
+use rust_decimal::Decimal;
+use tf_provider_sdk::{context::Interrupted, diagnostic::Diagnostic, number::Number, path::Path};
+
+use crate::{
+    capacity::{price::Usd, text::Text},
+    kubernetes,
+};
+
+/// A refusal of the domain, as an error on an attribute.
+pub(super) fn refusal(text: Text, path: impl Into<Path>) -> Diagnostic {
+    Diagnostic::error(text.summary, text.detail).at(path)
+}
+
+/// A notice of the domain, as a warning on an attribute.
+pub(super) fn notice(text: Text, path: impl Into<Path>) -> Diagnostic {
+    Diagnostic::warning(text.summary, text.detail).at(path)
+}
+
+/// A failed operation on a cluster. Its first line sums it up.
+pub(super) fn cluster_error(error: &kubernetes::Error) -> Diagnostic {
+    let text = error.render();
+    match text.split_once('\n') {
+        Some((summary, detail)) if summary.len() <= 120 => Diagnostic::error(summary, detail),
+        _ => Diagnostic::error(summary_of(error), text),
+    }
+}
+
+fn summary_of(error: &kubernetes::Error) -> &'static str {
+    use kubernetes::Error;
+    match error {
+        Error::Configuration { .. }
+        | Error::Kubeconfig { .. }
+        | Error::CredentialPlugin { .. }
+        | Error::Client { .. } => "The cluster connection can't be used",
+        Error::Unreachable { .. }
+        | Error::Dropped { .. }
+        | Error::NoAnswer { .. }
+        | Error::UntrustedCertificate { .. } => "The cluster can't be reached",
+        Error::Unauthorized { .. } => "The cluster does not accept the credential",
+        Error::Forbidden { .. } | Error::NodesForbidden { .. } => "The cluster forbids it",
+        Error::Overloaded { .. } => "The cluster is overloaded or failing",
+        Error::NotFound { .. } => "Not found on the cluster",
+        Error::Refused { .. } | Error::Workload { .. } => "The cluster refuses it",
+        Error::Malformed { .. } => "The cluster's answer can't be understood",
+        Error::Canceled { .. } => "Interrupted",
+        Error::AlreadyExists { .. } => "It exists already",
+        Error::Conflict { .. } => "Others manage some of these fields",
+        Error::OtherObject { .. } => "Another object has taken its place",
+        Error::Rollout { .. } => "The rollout failed",
+        Error::StillThere { .. } => "The deletion did not finish",
+    }
+}
+
+/// An operation that was ended early.
+pub(super) fn interrupted(doing: &str, why: Interrupted) -> Diagnostic {
+    Diagnostic::error(
+        "Interrupted",
+        format!("Could not {doing}: {why}. Run it again to go on."),
+    )
+}
+
+/// A number as an exact decimal, where it has one.
+pub(super) fn decimal(number: &Number) -> Option<Decimal> {
+    let text = number.to_string();
+    text.parse()
+        .ok()
+        .or_else(|| Decimal::from_scientific(&text).ok())
+}
+
+/// US dollars as a number for state.
+pub(super) fn usd(amount: Usd) -> Number {
+    dollars(amount.decimal())
+}
+
+/// An exact decimal as a number.
+pub(super) fn dollars(amount: Decimal) -> Number {
+    // The text of a decimal is always a number.
+    amount
+        .normalize()
+        .to_string()
+        .parse()
+        .unwrap_or_else(|_| Number::from(0_u64))
+}

@@ -1,0 +1,387 @@
+//! What a plan says of a service: whether the target can meet the request, where it may run, and what it costs (G5, G8, K5, P4).
+
+use tf_provider_sdk::{
+    context::Context,
+    diagnostic::{Diagnostic, Diagnostics},
+    field::{Computed, Opt},
+    resource::Change,
+};
+
+use super::{
+    known,
+    model::{GpuService, Placement},
+    spec,
+};
+use crate::{
+    capacity::{
+        fit::{self, ClusterAsk, ClusterFit, fit_cluster},
+        gpu::GpuRequest,
+        price::{SharePrice, check_limit},
+        volume::{StorageClass, check_storage},
+    },
+    kubernetes::{Cancel, Error, TargetUid},
+    provider::{
+        client::{Client, ClusterTarget, Target},
+        report,
+    },
+};
+
+/// Where the applied placement is kept between runs: as a whole, since the attribute shows only what a person needs.
+pub(super) const PLACEMENT: &str = "placement";
+
+pub(super) async fn plan(
+    change: &mut Change<GpuService>,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    if !cx.client.prices_known && change.is_create() {
+        cx.warn(Diagnostic::warning(
+            "Some prices are not known yet",
+            "`prices` of the provider holds values that are not applied yet. Estimates in this plan come without them.",
+        ));
+    }
+    let Some(name) = change.planned.target.known().cloned() else {
+        return Ok(());
+    };
+    let target = match cx.client.target(&name) {
+        Target::Cluster(target) => target,
+        Target::Missing if change.is_change() => {
+            return Err(cx.client.missing(&name).at("target").into());
+        }
+        Target::Missing => return Ok(()),
+        Target::Unknown(_) => {
+            if change.is_change() {
+                if change
+                    .prior
+                    .as_ref()
+                    .is_some_and(|prior| prior.target.known() != Some(&name))
+                {
+                    return Err(undecided(&name).into());
+                }
+                cx.warn(not_checked());
+                carry(change);
+            }
+            return Ok(());
+        }
+    };
+    if change.is_create() && change.planned.namespace.is_unknown() {
+        let cancel = Cancel::never();
+        let namespace = target.cluster.default_namespace(&cancel);
+        change.planned.namespace.0.0 = Opt::Known(
+            cx.run(namespace)
+                .await
+                .map_err(|why| report::interrupted("read the kubeconfig", why))??,
+        );
+    }
+    identity(change, target, cx).await?;
+    if change.is_change() {
+        if !change.is_create() {
+            carry(change);
+        } else if let Opt::Known(namespace) = &change.planned.namespace.0.0
+            && let Some(name) = change.planned.name.known()
+        {
+            change.planned.id = format!("{namespace}/{name}").into();
+        }
+        storage(change, target, cx).await?;
+    }
+    gpus(change, target, cx).await
+}
+
+/// Computed values that a change of other attributes leaves as they are (G8).
+fn carry(change: &mut Change<GpuService>) {
+    let Some(prior) = &change.prior else { return };
+    if same_request(prior, &change.planned) {
+        change.planned.hourly_usd = prior.hourly_usd.clone();
+        change.planned.monthly_usd = prior.monthly_usd.clone();
+        change.planned.price = prior.price.clone();
+        if let Some(placement) = prior.placement.known() {
+            change.planned.placement = Placement {
+                admits: placement.admits.clone(),
+                tolerations: Opt::Unknown,
+            }
+            .into();
+        } else {
+            change.planned.placement = Computed::null();
+        }
+    }
+}
+
+/// Whether target, GPUs and replicas are as they were: what placement and price depend on.
+pub(super) fn same_request(prior: &GpuService, planned: &GpuService) -> bool {
+    let gpu = |service: &GpuService| service.size.known().map(|size| size.gpu.clone());
+    prior.target == planned.target
+        && gpu(prior) == gpu(planned)
+        && prior.replicas == planned.replicas
+        && !planned.size.is_unknown()
+}
+
+/// G9: another name for the same cluster changes nothing; another cluster makes a new service.
+async fn identity(
+    change: &mut Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let Some(prior) = &change.prior else {
+        return Ok(());
+    };
+    if prior.target == change.planned.target {
+        return Ok(());
+    }
+    let cancel = Cancel::never();
+    let uid = cx
+        .run(target.cluster.target_uid(&cancel))
+        .await
+        .map_err(|why| report::interrupted("tell which cluster this is", why))??;
+    match (uid, prior.target_uid.known()) {
+        (TargetUid::Known(uid), Some(stored)) if !stored.is_empty() => {
+            if uid != *stored {
+                change.replace("target");
+                change.planned.target_uid = uid.into();
+            }
+            Ok(())
+        }
+        _ => Err(Diagnostic::error(
+            format!("Can't tell whether {} is the same cluster as before", target.name),
+            format!(
+                "The target changes from {} to {}, and the credential may not read the namespace kube-system, whose UID tells clusters apart. Allow `get` on it, or take the service out of the state (`removed` with `destroy = false`) and import it under its new target.",
+                known(&prior.target),
+                target.name
+            ),
+        )
+        .at("target")
+        .into()),
+    }
+}
+
+fn undecided(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        format!("Can't tell whether {name} is the same cluster as before"),
+        "The target changes, and the new connection is not known yet: a renamed connection would keep the service, another cluster would make a new one. Apply what the connection comes from first (-target).",
+    )
+    .at("target")
+}
+
+fn not_checked() -> Diagnostic {
+    Diagnostic::warning(
+        "A connection is not known yet, so its GPU requests were not checked",
+        "Part of the connection comes from something that is not applied yet. Whether the target can meet the request is checked at apply, before anything is changed.",
+    )
+}
+
+/// K8: a volume needs a class that retains.
+async fn storage(
+    change: &Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let has_volumes = |service: &GpuService| {
+        service
+            .volumes
+            .known()
+            .is_some_and(|volumes| !volumes.is_empty())
+    };
+    let before = change.prior.as_ref().is_some_and(has_volumes);
+    if !has_volumes(&change.planned) || before {
+        return Ok(());
+    }
+    let cancel = Cancel::never();
+    let classes = cx
+        .run(target.cluster.storage_classes(&cancel))
+        .await
+        .map_err(|why| report::interrupted("list storage classes", why))??;
+    let classes: Vec<_> = classes
+        .iter()
+        .map(|class| StorageClass {
+            name: class.name.clone(),
+            reclaim_policy: Some(class.reclaim_policy.clone()).filter(|it| !it.is_empty()),
+            binding_mode: Some(class.binding_mode.clone()).filter(|it| !it.is_empty()),
+        })
+        .collect();
+    match check_storage(target.storage_class.as_deref(), &classes) {
+        Ok(None) => {}
+        Ok(Some(warning)) => cx.warn(report::notice(warning.render(&target.name), "volumes")),
+        Err(why) => return Err(report::refusal(why.render(&target.name), "volumes").into()),
+    }
+    Ok(())
+}
+
+async fn gpus(
+    change: &mut Change<GpuService>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let planned = &change.planned;
+    let gpu = match planned.size.known().map(|size| &size.gpu) {
+        Some(Opt::Known(gpu)) => gpu,
+        Some(Opt::Unknown) => return Ok(()),
+        _ if planned.size.is_unknown() => return Ok(()),
+        _ => {
+            if change.is_change() {
+                without_gpus(change);
+                limit(change)?;
+            }
+            return Ok(());
+        }
+    };
+    let (Some(kind), Some(count)) = (gpu.kind.known(), gpu.count.known()) else {
+        return Ok(());
+    };
+    let request = match GpuRequest::parse(kind, *count) {
+        Ok(request) => request,
+        // A kind that can't be told (an imported object) is no request to check; a configured one was refused before.
+        Err(_) if !change.is_change() => return Ok(()),
+        Err(why) => {
+            return Err(Diagnostic::error(
+                "This GPU request can't be met anywhere",
+                why.to_string(),
+            )
+            .at("size.gpu")
+            .into());
+        }
+    };
+    let stayed = change
+        .prior
+        .as_ref()
+        .is_some_and(|prior| same_request(prior, planned));
+    if change.is_change() && stayed {
+        // Only a plan that creates an object or changes its request is refused (G5).
+        return limit(change);
+    }
+    if planned.replicas.is_unknown()
+        || planned.node_selector.is_unknown()
+        || planned.tolerations.is_unknown()
+    {
+        change.planned.placement = admits(fit::Placement {
+            admission: crate::capacity::admission::admission(request.kind),
+            tolerations: Vec::new(),
+        });
+        return Ok(());
+    }
+    let outcome = look(change, target, request, cx).await;
+    if !change.is_change() {
+        // K5: what was applied admits no node any more; propose what does. Nothing else is said of an unchanged object.
+        if let Ok(Ok(fit)) = &outcome
+            && fit
+                .warnings
+                .iter()
+                .any(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
+        {
+            change.touch();
+        }
+        return Ok(());
+    }
+    let fit = outcome?
+        .map_err(|refusal| Diagnostics::from(report::refusal(refusal.render(), "size.gpu")))?;
+    for warning in &fit.warnings {
+        cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
+    }
+    change.planned.placement = admits(fit.placement);
+    set_price(&mut change.planned, &fit.price);
+    limit(change)
+}
+
+/// Holds a service's request against what the cluster has now.
+pub(super) async fn look(
+    change: &Change<GpuService>,
+    target: &ClusterTarget,
+    request: GpuRequest,
+    cx: &Context<'_, Client>,
+) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
+    let previous = change
+        .prior
+        .as_ref()
+        .filter(|prior| kind_of(prior) == kind_of(&change.planned))
+        .and_then(|_| cx.private::<fit::Placement>(PLACEMENT));
+    held_against(&change.planned, previous.as_ref(), target, request, cx).await
+}
+
+fn kind_of(service: &GpuService) -> Option<&String> {
+    service.size.known()?.gpu.known()?.kind.known()
+}
+
+/// Holds a request against what the cluster has, with the placement that was applied before.
+pub(super) async fn held_against(
+    service: &GpuService,
+    previous: Option<&fit::Placement>,
+    target: &ClusterTarget,
+    request: GpuRequest,
+    cx: &Context<'_, Client>,
+) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
+    let cancel = Cancel::never();
+    let view = cx
+        .run(target.view(&cancel))
+        .await
+        .map_err(|why| report::interrupted("list nodes", why))??;
+    let node_selector = spec::map(&service.node_selector);
+    let tolerations: Vec<_> = service
+        .tolerations
+        .known()
+        .into_iter()
+        .flatten()
+        .map(|it| spec::domain_toleration(&spec::toleration(it)))
+        .collect();
+    let ask = ClusterAsk {
+        target: &target.name,
+        request,
+        replicas: service
+            .replicas
+            .known()
+            .and_then(|n| u32::try_from(*n).ok())
+            .unwrap_or(1),
+        node_selector: &node_selector,
+        tolerations: &tolerations,
+        previous,
+        prices: &cx.client.prices,
+    };
+    Ok(fit_cluster(view.seen(), &target.declared, &ask))
+}
+
+fn admits(placement: fit::Placement) -> Computed<Placement> {
+    Placement {
+        admits: placement.admission.named_values(),
+        tolerations: Opt::Unknown,
+    }
+    .into()
+}
+
+fn without_gpus(change: &mut Change<GpuService>) {
+    change.planned.placement = Computed::null();
+    set_price(&mut change.planned, &SharePrice::NoShare);
+}
+
+pub(super) fn set_price(service: &mut GpuService, price: &SharePrice) {
+    service.hourly_usd = Computed(price.hourly().map(report::usd).into());
+    service.monthly_usd = Computed(price.monthly().map(report::usd).into());
+    service.price = price.render().into();
+}
+
+/// P4: checked at plan, and again just before apply.
+pub(super) fn limit(change: &Change<GpuService>) -> Result<(), Diagnostics> {
+    let planned = &change.planned;
+    let Some(limit) = planned.max_hourly_usd.known().and_then(report::decimal) else {
+        return Ok(());
+    };
+    if planned.hourly_usd.is_unknown() || planned.size.known().is_none_or(|size| size.gpu.is_null())
+    {
+        return Ok(());
+    }
+    let hourly = planned
+        .hourly_usd
+        .known()
+        .and_then(report::decimal)
+        .and_then(crate::capacity::price::Usd::new);
+    check_limit(hourly, limit).map_err(|why| {
+        Diagnostic::error(
+            "Above the price limit",
+            format!("{}: {why}", known(&planned.name)),
+        )
+        .at("max_hourly_usd")
+        .into()
+    })
+}
+
+/// A failed look at a cluster, for `?`.
+impl From<Error> for Diagnostic {
+    fn from(error: Error) -> Self {
+        report::cluster_error(&error)
+    }
+}

@@ -1,0 +1,514 @@
+//! The plan engine: from configuration and prior state to the planned value, on value trees and the schema alone.
+//!
+//! The order is what keeps plans free of perpetual differences: defaults, write-only to null, comparison with the prior state, and
+//! only where something differs are computed attributes marked unknown ([`draft`]). Then comes the resource's own hook, then
+//! [`violations`] judges the outcome by the rules that Terraform's core will apply, and [`replaced`] says what makes a new object.
+//! After apply, [`settle`] holds the result to the plan.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    path::{Path, Step},
+    schema::{Attribute, Attributes, Kind, Nesting, Schema},
+    value::Value,
+};
+
+/// A planned value before the resource's hook has seen it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// The planned value; computed attributes that may change are unknown.
+    pub planned: Value,
+    /// Whether anything differs from the prior state; always so for a new object.
+    pub changed: bool,
+}
+
+/// Plans from what the user configured (`config`), what is there (`prior`, null for a new object), and Terraform's merge of both
+/// (`proposed`).
+pub fn draft(schema: &Schema, config: &Value, prior: &Value, proposed: &Value) -> Draft {
+    let mut planned = proposed.clone();
+    fill(&schema.attributes, config, &mut planned);
+    without_write_only(schema, &mut planned);
+    let changed = prior.is_null() || !same(&schema.attributes, prior, &planned);
+    if changed {
+        mark(&schema.attributes, config, &mut planned);
+    }
+    Draft { planned, changed }
+}
+
+/// Marks computed attributes unknown as [`draft`] does for a change: for a hook that finds work to do where the configuration is
+/// as it was.
+pub fn mark_computed(schema: &Schema, config: &Value, planned: &mut Value) {
+    mark(&schema.attributes, config, planned);
+}
+
+/// Whether two values of this object are the same: sets without order, numbers by value.
+pub fn same(attributes: &Attributes, a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Map(a), Value::Map(b)) => attributes.iter().all(|(name, attribute)| {
+            let (a, b) = (
+                a.get(name).unwrap_or(&Value::Null),
+                b.get(name).unwrap_or(&Value::Null),
+            );
+            a.equals(b, &attribute.ty())
+        }),
+        _ => a.is_null() && b.is_null(),
+    }
+}
+
+/// A configuration with the defaults of what it leaves out: what an author's struct is read from.
+pub fn with_defaults(schema: &Schema, config: &Value) -> Value {
+    let mut filled = config.clone();
+    fill(&schema.attributes, config, &mut filled);
+    filled
+}
+
+/// Defaults for what is not configured.
+fn fill(attributes: &Attributes, config: &Value, planned: &mut Value) {
+    let Value::Map(values) = planned else { return };
+    for (name, attribute) in attributes {
+        let configured = member(config, name);
+        let value = values.entry(name.clone()).or_insert(Value::Null);
+        if configured.is_null() {
+            if let Some(default) = &attribute.default {
+                *value = default.clone();
+            }
+        } else {
+            each_nested(attribute, configured, value, fill);
+        }
+    }
+}
+
+/// Computed attributes that are not configured become unknown, but those that keep their value.
+fn mark(attributes: &Attributes, config: &Value, planned: &mut Value) {
+    let Value::Map(values) = planned else { return };
+    for (name, attribute) in attributes {
+        let configured = member(config, name);
+        let value = values.entry(name.clone()).or_insert(Value::Null);
+        if !configured.is_null() {
+            each_nested(attribute, configured, value, mark);
+        } else if attribute.computed
+            && attribute.default.is_none()
+            && (!attribute.stable || value.is_null())
+        {
+            *value = Value::unknown();
+        }
+    }
+}
+
+fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
+    match object {
+        Value::Map(values) => values.get(name).unwrap_or(&Value::Null),
+        _ => &Value::Null,
+    }
+}
+
+/// Calls `visit` for each object of a nested attribute, with its configuration.
+fn each_nested(
+    attribute: &Attribute,
+    config: &Value,
+    planned: &mut Value,
+    visit: fn(&Attributes, &Value, &mut Value),
+) {
+    let Kind::Nested(nesting, attributes) = &attribute.kind else {
+        return;
+    };
+    match (nesting, config, planned) {
+        (Nesting::Single, config, planned) => visit(attributes, config, planned),
+        // The elements of a set have no key: Terraform proposes them in the order of the configuration.
+        (Nesting::List | Nesting::Set, Value::List(configs), Value::List(items))
+            if configs.len() == items.len() =>
+        {
+            for (config, item) in configs.iter().zip(items) {
+                visit(attributes, config, item);
+            }
+        }
+        (Nesting::Map, Value::Map(configs), Value::Map(items)) => {
+            for (key, item) in items {
+                visit(attributes, configs.get(key).unwrap_or(&Value::Null), item);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Where a planned value breaks the rules that Terraform's core will apply: the fault of a hook, named so that its author finds it.
+pub fn violations(
+    schema: &Schema,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+) -> Vec<(Path, &'static str)> {
+    let mut found = Vec::new();
+    judge(
+        &schema.attributes,
+        config,
+        prior,
+        planned,
+        &Path::root(),
+        &mut found,
+    );
+    found
+}
+
+fn judge(
+    attributes: &Attributes,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+    path: &Path,
+    found: &mut Vec<(Path, &'static str)>,
+) {
+    for (name, attribute) in attributes {
+        let (config, prior, planned) = (
+            member(config, name),
+            member(prior, name),
+            member(planned, name),
+        );
+        let path = path.then(Step::Attribute(name.clone()));
+        if attribute.write_only {
+            if !planned.is_null() {
+                found.push((path, "a write-only value was planned, and would be stored"));
+            }
+            continue;
+        }
+        if config.is_null() {
+            if !attribute.computed && !planned.is_null() {
+                found.push((
+                    path,
+                    "a value was planned that is neither configured nor computed",
+                ));
+            }
+            continue;
+        }
+        let mut nested = |config: &Value,
+                          prior: &Value,
+                          planned: &Value,
+                          path: &Path,
+                          attributes: &Attributes| {
+            if planned.is_null() != config.is_null() || planned.is_unknown() != config.is_unknown()
+            {
+                found.push((path.clone(), "the planned value is not the configured one"));
+            } else {
+                judge(attributes, config, prior, planned, path, found);
+            }
+        };
+        match (&attribute.kind, config, planned) {
+            (Kind::Nested(Nesting::Single, attributes), Value::Map(_), _) => {
+                nested(config, prior, planned, &path, attributes)
+            }
+            (Kind::Nested(Nesting::List, attributes), Value::List(configs), Value::List(items))
+                if configs.len() == items.len() =>
+            {
+                for (index, (config, item)) in configs.iter().zip(items).enumerate() {
+                    let prior = match prior {
+                        Value::List(priors) => priors.get(index).unwrap_or(&Value::Null),
+                        _ => &Value::Null,
+                    };
+                    nested(
+                        config,
+                        prior,
+                        item,
+                        &path.then(Step::Index(index)),
+                        attributes,
+                    );
+                }
+            }
+            (Kind::Nested(Nesting::Set, _), Value::List(configs), Value::List(items))
+                if configs.len() == items.len() => {}
+            (Kind::Nested(Nesting::Map, attributes), Value::Map(configs), Value::Map(items))
+                if configs.len() == items.len()
+                    && configs.keys().all(|key| items.contains_key(key)) =>
+            {
+                for (key, config) in configs {
+                    let path = path.then(Step::Key(key.clone()));
+                    nested(
+                        config,
+                        member(prior, key),
+                        member(planned, key),
+                        &path,
+                        attributes,
+                    );
+                }
+            }
+            _ => {
+                let ty = attribute.ty();
+                if !planned.equals(config, &ty) && (prior.is_null() || !planned.equals(prior, &ty))
+                {
+                    found.push((path, "the planned value is not the configured one"));
+                }
+            }
+        }
+    }
+}
+
+/// The attributes whose change makes a new object.
+pub fn replaced(schema: &Schema, prior: &Value, planned: &Value) -> Vec<Path> {
+    let mut paths = Vec::new();
+    if !prior.is_null() && !planned.is_null() {
+        find_replaced(
+            &schema.attributes,
+            prior,
+            planned,
+            &Path::root(),
+            &mut paths,
+        );
+    }
+    paths
+}
+
+fn find_replaced(
+    attributes: &Attributes,
+    prior: &Value,
+    planned: &Value,
+    path: &Path,
+    paths: &mut Vec<Path>,
+) {
+    for (name, attribute) in attributes {
+        let (prior, planned) = (member(prior, name), member(planned, name));
+        let path = path.then(Step::Attribute(name.clone()));
+        if attribute.replace {
+            if !prior.equals(planned, &attribute.ty()) {
+                paths.push(path);
+            }
+            continue;
+        }
+        let Kind::Nested(nesting, attributes) = &attribute.kind else {
+            continue;
+        };
+        match (nesting, prior, planned) {
+            (Nesting::Single, Value::Map(_), Value::Map(_)) => {
+                find_replaced(attributes, prior, planned, &path, paths)
+            }
+            (Nesting::List, Value::List(priors), Value::List(items)) => {
+                for (index, (prior, item)) in priors.iter().zip(items).enumerate() {
+                    find_replaced(
+                        attributes,
+                        prior,
+                        item,
+                        &path.then(Step::Index(index)),
+                        paths,
+                    );
+                }
+            }
+            (Nesting::Map, Value::Map(priors), Value::Map(items)) => {
+                for (key, prior) in priors {
+                    if let Some(item) = items.get(key) {
+                        find_replaced(
+                            attributes,
+                            prior,
+                            item,
+                            &path.then(Step::Key(key.clone())),
+                            paths,
+                        );
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The state to store after an apply: what was planned, verbatim, with the result in place of what was unknown. Also the paths where
+/// the result says otherwise: the next refresh shows what is really there.
+///
+/// With this, an apply can't end in "inconsistent result", which would leave the user with a tainted object.
+pub fn settle(schema: &Schema, planned: &Value, result: &Value) -> (Value, Vec<Path>) {
+    let mut differs = Vec::new();
+    let state = match planned {
+        Value::Map(_) => settle_object(
+            &schema.attributes,
+            planned,
+            result,
+            &Path::root(),
+            &mut differs,
+        ),
+        _ => known(result),
+    };
+    (state, differs)
+}
+
+fn settle_object(
+    attributes: &Attributes,
+    planned: &Value,
+    result: &Value,
+    path: &Path,
+    differs: &mut Vec<Path>,
+) -> Value {
+    let state = attributes.iter().map(|(name, attribute)| {
+        let path = path.then(Step::Attribute(name.clone()));
+        (
+            name.clone(),
+            settle_attribute(
+                attribute,
+                member(planned, name),
+                member(result, name),
+                &path,
+                differs,
+            ),
+        )
+    });
+    Value::Map(state.collect())
+}
+
+fn settle_attribute(
+    attribute: &Attribute,
+    planned: &Value,
+    result: &Value,
+    path: &Path,
+    differs: &mut Vec<Path>,
+) -> Value {
+    if planned.is_unknown() {
+        return known(result);
+    }
+    if planned.is_wholly_known() {
+        if !attribute.write_only && !planned.equals(result, &attribute.ty()) {
+            differs.push(path.clone());
+        }
+        return planned.clone();
+    }
+    match (&attribute.kind, planned, result) {
+        (Kind::Nested(Nesting::Single, attributes), Value::Map(_), Value::Map(_)) => {
+            settle_object(attributes, planned, result, path, differs)
+        }
+        (Kind::Nested(Nesting::Map, attributes), Value::Map(items), Value::Map(_)) => Value::Map(
+            items
+                .iter()
+                .map(|(key, item)| {
+                    let path = path.then(Step::Key(key.clone()));
+                    (
+                        key.clone(),
+                        settle_object(attributes, item, member(result, key), &path, differs),
+                    )
+                })
+                .collect(),
+        ),
+        (Kind::Nested(Nesting::List, attributes), Value::List(items), Value::List(results))
+            if items.len() == results.len() =>
+        {
+            Value::List(
+                items
+                    .iter()
+                    .zip(results)
+                    .enumerate()
+                    .map(|(index, (item, result))| {
+                        settle_object(
+                            attributes,
+                            item,
+                            result,
+                            &path.then(Step::Index(index)),
+                            differs,
+                        )
+                    })
+                    .collect(),
+            )
+        }
+        _ => settle_plain(planned, result, path, differs),
+    }
+}
+
+/// A value without a schema of its own, or whose shapes differ: unknown parts from the result where it has them.
+fn settle_plain(planned: &Value, result: &Value, path: &Path, differs: &mut Vec<Path>) -> Value {
+    match (planned, result) {
+        (Value::Unknown(_), result) => known(result),
+        (Value::Map(items), Value::Map(results)) => Value::Map(
+            items
+                .iter()
+                .map(|(key, item)| {
+                    let result = results.get(key).unwrap_or(&Value::Null);
+                    (
+                        key.clone(),
+                        settle_plain(item, result, &path.then(Step::Key(key.clone())), differs),
+                    )
+                })
+                .collect(),
+        ),
+        (Value::List(items), Value::List(results)) if items.len() == results.len() => Value::List(
+            items
+                .iter()
+                .zip(results)
+                .enumerate()
+                .map(|(index, (item, result))| {
+                    settle_plain(item, result, &path.then(Step::Index(index)), differs)
+                })
+                .collect(),
+        ),
+        (planned, result) => {
+            if planned != result {
+                differs.push(path.clone());
+            }
+            known(planned)
+        }
+    }
+}
+
+/// Puts back what is known of unknown values (refinements), which the author's types do not carry: core compares them too.
+pub fn with_refinements(planned: Value, draft: &Value) -> Value {
+    match (planned, draft) {
+        (Value::Unknown(_), Value::Unknown(_)) => draft.clone(),
+        (Value::Map(items), Value::Map(drafts)) => {
+            let of = |(key, item): (String, Value)| {
+                let item = match drafts.get(&key) {
+                    Some(draft) => with_refinements(item, draft),
+                    None => item,
+                };
+                (key, item)
+            };
+            Value::Map(items.into_iter().map(of).collect())
+        }
+        (Value::List(items), Value::List(drafts)) if items.len() == drafts.len() => Value::List(
+            items
+                .into_iter()
+                .zip(drafts)
+                .map(|(item, draft)| with_refinements(item, draft))
+                .collect(),
+        ),
+        (planned, _) => planned,
+    }
+}
+
+/// The value with null in place of everything unknown: what may be stored.
+pub fn known(value: &Value) -> Value {
+    match value {
+        Value::Unknown(_) => Value::Null,
+        Value::List(items) => Value::List(items.iter().map(known).collect()),
+        Value::Map(items) => Value::Map(
+            items
+                .iter()
+                .map(|(key, item)| (key.clone(), known(item)))
+                .collect::<BTreeMap<_, _>>(),
+        ),
+        Value::Dynamic(dynamic) if !dynamic.value.is_wholly_known() => Value::Null,
+        other => other.clone(),
+    }
+}
+
+/// Null in place of every write-only attribute: what may be returned.
+pub fn without_write_only(schema: &Schema, value: &mut Value) {
+    strip(&schema.attributes, value);
+}
+
+fn strip(attributes: &Attributes, value: &mut Value) {
+    let Value::Map(values) = value else { return };
+    for (name, attribute) in attributes {
+        let Some(value) = values.get_mut(name) else {
+            continue;
+        };
+        if attribute.write_only {
+            *value = Value::Null;
+            continue;
+        }
+        match (&attribute.kind, value) {
+            (Kind::Nested(Nesting::Single, nested), value) => strip(nested, value),
+            (Kind::Nested(_, nested), Value::List(items)) => {
+                items.iter_mut().for_each(|item| strip(nested, item))
+            }
+            (Kind::Nested(_, nested), Value::Map(items)) => {
+                items.values_mut().for_each(|item| strip(nested, item))
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
