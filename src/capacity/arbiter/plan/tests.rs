@@ -257,7 +257,7 @@ fn a8_what_a_claim_waiting_for_minimum_runtimes_will_take_from_a_floor_is_kept_f
     );
     assert_eq!(
         case("2026-11-30T10:00:00Z").plan(),
-        ["notice s for w", "start w after s", "x FLOOR"]
+        ["notice s for w", "start w after s", "x HELD"]
     );
 }
 

@@ -92,20 +92,16 @@ impl<'a> World<'a> {
                     .iter()
                     .flat_map(|claim| claim.cards.iter().copied())
                     .collect();
-                if !self.floors(&victims, without) {
-                    continue;
-                }
                 for block in blocks
                     .iter()
                     .filter(|block| block.len() == claim.gpus as usize)
                 {
+                    // The cheaper question first: there are many choices, and few of them serve.
                     let serves = block.iter().all(|card| {
-                        self.mine(claim, &(node.name.clone(), *card), without)
-                            && (free.contains(card)
-                                || leaving.contains(card)
-                                || opened.contains(card))
+                        (free.contains(card) || leaving.contains(card) || opened.contains(card))
+                            && self.mine(claim, &(node.name.clone(), *card), without)
                     });
-                    if serves {
+                    if serves && self.floors(&victims, without) {
                         let way = self.way(claim, node, block, &blocks, &free, &victims, without);
                         if best
                             .as_ref()
@@ -225,10 +221,10 @@ impl<'a> World<'a> {
                         .map(|(_, claim)| *claim)
                         .collect();
                     let has = |card: &u32| {
-                        self.mine(claim, &(node.name.clone(), *card), none)
-                            && (free.contains(card)
-                                || leaving.contains(card)
-                                || victims.iter().any(|claim| claim.cards.contains(card)))
+                        (free.contains(card)
+                            || leaving.contains(card)
+                            || victims.iter().any(|claim| claim.cards.contains(card)))
+                            && self.mine(claim, &(node.name.clone(), *card), none)
                     };
                     let count = block.numbers().filter(has).count() as u32;
                     if count > most && self.floors(&victims, none) {
