@@ -25,14 +25,7 @@ fn ctrl_c_in_a_create_leaves_a_state_from_which_the_next_apply_finishes() {
         bench.main(&service(NEVER));
         let mut apply = bench.work.start(&["apply", "-auto-approve"]);
         apply.await_text("Creating...", SOON);
-        bench.cluster.await_true(
-            &format!(
-                "/apis/apps/v1/namespaces/{}/deployments",
-                bench.namespace.name()
-            ),
-            SOON,
-            |found| found["items"].as_array().unwrap().len() == 1,
-        );
+        bench.await_pod("never-ready");
         apply.interrupt();
         let ended = apply.wait(SOON).expect(FAILED);
         assert!(
@@ -62,11 +55,7 @@ fn ctrl_c_in_an_update_is_gone_on_with_by_the_next_apply() {
     bench.main(&service(&slow("15s")));
     let mut apply = bench.work.start(&["apply", "-auto-approve"]);
     apply.await_text("Modifying...", SOON);
-    bench
-        .cluster
-        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
-            found["metadata"]["generation"] == 2
-        });
+    bench.await_pod("slow-start");
     apply.interrupt();
     apply
         .wait(SOON)
@@ -91,15 +80,13 @@ fn an_interrupted_update_that_ended_well_by_itself_needs_no_apply() {
     };
     bench.main(&service("")).applied();
     bench.main(&service(&slow("4s")));
-    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
-    bench
-        .cluster
-        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
-            found["metadata"]["generation"] == 2
-        });
-    apply.await_text("Modifying...", SOON);
+    let apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
     apply.interrupt();
-    apply.wait(SOON).expect(FAILED);
+    apply
+        .wait(SOON)
+        .expect(FAILED)
+        .says("Stopped while trying to wait for the rollout");
     bench
         .cluster
         .await_true(&bench.namespace.deployment("it"), SOON, |found| {
@@ -118,7 +105,13 @@ fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
     bench.main(&service(&format!(
         "{NEVER}\n  timeouts = {{ create = \"3s\", update = \"3s\" }}"
     )));
-    bench.work.apply().expect(FAILED).says("0 of 1");
+    bench
+        .work
+        .apply()
+        .expect(FAILED)
+        .says("The rollout failed")
+        .says("it was not done within 3 s")
+        .says_not("Stopped while");
     assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
     bench.work.destroy().expect(OK);
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -306,7 +299,6 @@ fn what_others_add_is_never_a_difference() {
             "application/strategic-merge-patch+json",
             Some(&json!({"metadata": {"labels": {"x": "y"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}, "spec": {
                 "revisionHistoryLimit": 3, "replicas": 2, "template": {"metadata": {"annotations": {"sidecar.istio.io/status": "injected"}}, "spec": {
-                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}, {"key": "added", "operator": "Exists"}],
                     "dnsPolicy": "Default", "priorityClassName": "important",
                     "containers": [{"name": "it", "env": [{"name": "INJECTED", "value": "1"}], "resources": {"requests": {"ephemeral-storage": "1Gi"}}}, {"name": "proxy", "image": "envoy"}]}}}})),
         )
