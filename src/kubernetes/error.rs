@@ -223,7 +223,7 @@ pub enum Error {
     },
     /// Stopped by the user.
     #[error(
-        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached. The next apply goes on from there."
+        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached. The state holds what is there; plan again to see what is left to do."
     )]
     Canceled {
         /// Connection name.
