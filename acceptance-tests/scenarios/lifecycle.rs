@@ -191,7 +191,7 @@ fn a_wrong_import_id_says_what_it_should_be() {
     for (id, says) in [
         (
             "it",
-            "\"it\" is not TARGET/NAMESPACE/NAME, such as \"prod/inference/llm\"",
+            "\"it\" is neither TARGET/NAMESPACE/NAME of a cluster, such as \"prod/inference/llm\"",
         ),
         ("nowhere/ns/it", "There is no target nowhere"),
         (
