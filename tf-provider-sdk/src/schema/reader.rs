@@ -165,7 +165,7 @@ impl Node {
     }
 
     /// What is in a collection has a type and checks, and nothing else that Terraform could know.
-    fn as_element(self, path: &str) -> Result<Self, SchemaError> {
+    fn for_element(self, path: &str) -> Result<Self, SchemaError> {
         let lost = self
             .flags
             .iter()
@@ -452,7 +452,7 @@ impl<'a> Keys<'a> {
         let items = self
             .get("items")
             .ok_or_else(|| error(path, "a tuple has no Terraform type"))?;
-        let element = Node::read(items, &format!("{path}[]"))?.as_element(&format!("{path}[]"))?;
+        let element = Node::read(items, &format!("{path}[]"))?.for_element(&format!("{path}[]"))?;
         if set && holds_dynamic(&element.shape) {
             return Err(error(path, "a set can't hold values of any type"));
         }
@@ -478,7 +478,7 @@ impl<'a> Keys<'a> {
             .filter(|json| **json != Json::Bool(false))
         {
             let path = format!("{path}[\"\"]");
-            let element = Node::read(element, &path)?.as_element(&path)?;
+            let element = Node::read(element, &path)?.for_element(&path)?;
             if !element.checks.is_empty() {
                 checks.push(Check::Each(element.checks));
             }
