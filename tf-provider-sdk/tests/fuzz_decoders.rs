@@ -3,7 +3,7 @@
 //! Random bytes and mutations of the golden vectors, for `LOOMPLANE_FUZZ_SECONDS` (2 unless set) each, from `LOOMPLANE_FUZZ_SEED`. A binary
 //! of its own whose tests take turns, since it counts every allocation of the process.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::{
     sync::{Mutex, PoisonError},
