@@ -6,6 +6,7 @@
 //! | `cluster` | a real control plane with simulated GPU nodes: the shared one, or one of a test's own |
 //! | `terraform` | drives the real Terraform and OpenTofu CLIs |
 //! | `fault_proxy` | stands before the API server and makes it slow, throttling, broken |
+//! | `scenarios` | whole stories of a user with the provider on a cluster |
 //! | `servers` | simulated GPU servers: a real sshd and Docker Engine each, a stand-in `nvidia-smi` |
 //! | `capacity_cases` | the reference cases of capacity sets, through `capacity plan` |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
@@ -31,6 +32,7 @@ mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;
+mod scenarios;
 mod servers;
 mod ssh_adapter;
 mod terraform;

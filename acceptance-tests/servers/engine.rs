@@ -68,7 +68,7 @@ impl Engine {
         let script = format!(
             "PATH={shown}/bin:/usr/sbin:/usr/bin:/sbin:/bin; export PATH; busybox ip link set lo up; \
              dockerd --data-root {shown}/data --exec-root {shown}/exec --pidfile {shown}/pid -H unix://{shown}/docker.sock \
-             --iptables=false --ip6tables=false --group root {} & p=$!; cat >/dev/null; kill -TERM $p; wait $p; rm -rf {shown}/data {shown}/exec {shown}/image",
+             --iptables=false --ip6tables=false --group root {} & p=$!; cat >/dev/null; kill -TERM $p; wait $p; rm -rf {shown}",
             arguments.join(" ")
         );
         let log = fs::File::create(dir.path().join("log")).unwrap();
@@ -148,6 +148,22 @@ impl Engine {
             .collect();
         names.sort();
         names
+    }
+
+    /// UUIDs that all containers were given, one by one. A container that is removed meanwhile has none.
+    pub fn devices(&self) -> Vec<String> {
+        let format = "{{range .HostConfig.DeviceRequests}}{{range .DeviceIDs}}{{.}} {{end}}{{end}}";
+        let names = self.names();
+        let found = names
+            .iter()
+            .filter_map(|name| self.try_docker(&["inspect", "--format", format, name]));
+        found
+            .flat_map(|ids| {
+                ids.split_whitespace()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            })
+            .collect()
     }
 
     /// A field of `docker inspect`.

@@ -8,22 +8,6 @@ use loomplane::ssh::{Server as Target, SshError};
 use super::{config, deployment, run, scope, server_with};
 use crate::servers::{Server, uuid};
 
-fn devices_of(engine: &crate::servers::Engine) -> Vec<String> {
-    engine
-        .names()
-        .iter()
-        .flat_map(|name| {
-            let ids = engine.inspect(
-                name,
-                "{{range .HostConfig.DeviceRequests}}{{range .DeviceIDs}}{{.}} {{end}}{{end}}",
-            );
-            ids.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
-        .collect()
-}
-
 #[test]
 fn s3_containers_started_by_hand_hold_their_cards() {
     let Some((server, target)) = server_with(3) else {
@@ -183,7 +167,7 @@ fn s3_twenty_runs_with_forty_services_over_eight_cards() {
                 .all(|text| text.contains("held by service svc-")),
             "{refused:#?}"
         );
-        let devices = devices_of(&engine);
+        let devices = engine.devices();
         assert_eq!(
             (devices.len(), devices.iter().collect::<BTreeSet<_>>().len()),
             (8, 8),
@@ -357,6 +341,7 @@ fn s5_a_run_killed_while_replacing_leaves_a_service_that_the_next_one_puts_right
             .await
             .unwrap();
         assert_eq!(updated.observed.devices, old.devices);
+        assert!(read.is_interrupted() && !updated.observed.is_interrupted());
         assert_eq!(engine.names(), ["chat"]);
         assert!(
             updated
@@ -432,7 +417,7 @@ fn s3_runs_killed_at_random_share_no_card_and_leave_no_lock() {
     }
     for (number, runtime) in runs.into_iter().enumerate() {
         std::thread::sleep(Duration::from_millis(150 + 137 * (number as u64 % 5)));
-        let devices = devices_of(&engine);
+        let devices = engine.devices();
         assert_eq!(
             devices.len(),
             devices.iter().collect::<BTreeSet<_>>().len(),
@@ -441,7 +426,7 @@ fn s3_runs_killed_at_random_share_no_card_and_leave_no_lock() {
         runtime.shutdown_timeout(Duration::from_millis(1));
     }
     server.assert_no_process_left("loomplane");
-    let devices = devices_of(&engine);
+    let devices = engine.devices();
     eprintln!("after the kills: {:?}", engine.names());
     assert_eq!(
         devices.len(),

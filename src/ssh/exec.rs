@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use russh::client::Msg;
-use russh::{ChannelMsg, ChannelWriteHalf, Sig};
+use russh::{ChannelMsg, ChannelWriteHalf};
 
 use super::connect::{Connection, Stream};
 use super::error::{Result, SshError};
@@ -218,15 +218,14 @@ fn keep(buffer: &mut Vec<u8>, data: &[u8]) -> bool {
     room < data.len()
 }
 
-/// Ends the remote side when the future that waits for it is dropped: a signal to its process group where sshd passes it on, and the channel's end.
+/// Ends the remote side when the future that waits for it is dropped: with the channel its input ends, which what runs there takes for a stop.
 pub(crate) struct EndOnDrop(pub(crate) Option<ChannelWriteHalf<Msg>>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
         if let (Some(write), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
-                // The session may be over already: then both are no-ops.
-                let _ = write.signal(Sig::KILL).await;
+                // The session may be over already: then this does nothing.
                 let _ = write.close().await;
             });
         }

@@ -329,6 +329,9 @@ mod tests {
         holder.child.kill().unwrap();
         holder.child.wait().unwrap();
         assert_eq!(asked(&lock), "free");
+        for folder in ["/run/lock", "/tmp"] {
+            let _ = std::fs::remove_file(format!("{folder}/loomplane-{lock}.lock"));
+        }
     }
 
     #[test]

@@ -203,7 +203,7 @@ fn a11_a_plan_that_was_carried_out_moves_nothing_more() {
 /// Carries plans out one after another, the clock going on, until nothing moves.
 #[test]
 fn a11_no_fleet_flaps() {
-    for_fleets(0..2_000, |snapshot| {
+    for_fleets(0..500, |snapshot| {
         let mut now = snapshot.clone();
         let mut quiet = 0;
         for round in 0..60 {
