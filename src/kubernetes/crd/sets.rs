@@ -21,6 +21,8 @@ use crate::capacity::set::Definition;
 pub(super) const SETS: &str = "/apis/capacity.loomplane.dev/v1alpha1/capacitysets";
 /// Names one creation, so that a lost answer is told from somebody else's object.
 const TOKEN: &str = "capacity.loomplane.dev/creation";
+/// Tries to finish a creation while others write to the object.
+const FINISH_TRIES: u32 = 20;
 /// How often a deletion is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -31,6 +33,8 @@ pub struct FoundSet {
     pub uid: String,
     /// The set.
     pub definition: Definition,
+    /// Token of a creation that was not finished.
+    pub creation: Option<String>,
     /// What the arbiter published.
     pub status: Option<CapacitySetStatus>,
 }
@@ -53,7 +57,9 @@ fn body(definition: &Definition) -> Value {
 }
 
 fn found(set: CapacitySet) -> FoundSet {
+    let annotations = set.metadata.annotations.as_ref();
     FoundSet {
+        creation: annotations.and_then(|annotations| annotations.get(TOKEN).cloned()),
         uid: set.metadata.uid.unwrap_or_default(),
         definition: definition_of(&set.metadata.name.unwrap_or_default(), &set.spec),
         status: set.status,
@@ -142,39 +148,65 @@ impl Cluster {
             }
             Err(error) => return Err(error),
         };
-        let uid = made.metadata.uid.unwrap_or_default();
-        // Ownership by POST is another kind than that by apply, and would keep later applies from removing a pool.
-        let patch = json!([
-            {"op": "test", "path": "/metadata/uid", "value": uid},
-            {"op": "test", "path": "/metadata/managedFields/0/manager", "value": FIELD_MANAGER},
-            {"op": "test", "path": "/metadata/managedFields/0/operation", "value": "Update"},
-            {"op": "replace", "path": "/metadata/managedFields/0/operation", "value": "Apply"},
-        ]);
-        let params = PatchParams {
-            field_manager: Some(FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let request = Request::new(SETS)
-            .patch(name, &params, &Patch::Merge(patch))
-            .map(json_patch);
-        match self
-            .send(
-                &format!("finish the creation of {object}"),
-                Some(&object),
-                request,
-                cancel,
-            )
-            .await
-        {
-            // An arbiter that writes the status at once may stand before us; what the POST set is then removed by hand only.
-            Ok(_)
-            | Err(Error::Refused {
-                code: 409 | 422, ..
-            }) => {}
-            Err(error) => return Err(error),
-        }
+        let uid = made.metadata.uid.clone().unwrap_or_default();
+        self.own_by_apply(name, made, cancel).await?;
         self.update_capacity_set(&uid, definition, false, cancel)
             .await
+    }
+
+    /// Ownership by POST is another kind than that by apply, and would keep later applies from removing a pool: makes it that of server-side apply.
+    async fn own_by_apply(
+        &self,
+        name: &str,
+        made: CapacitySet,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let object = object(name);
+        let doing = format!("finish the creation of {object}");
+        let uid = made.metadata.uid.clone();
+        let mut there = made;
+        // An arbiter writes the status of a new set at once, which moves positions.
+        for _ in 0..FINISH_TRIES {
+            let fields = there.metadata.managed_fields.unwrap_or_default();
+            let created = fields.iter().position(|entry| {
+                entry.manager.as_deref() == Some(FIELD_MANAGER)
+                    && entry.operation.as_deref() == Some("Update")
+                    && entry.subresource.is_none()
+            });
+            let Some(at) = created else { return Ok(()) };
+            let path = format!("/metadata/managedFields/{at}");
+            let patch = json!([
+                {"op": "test", "path": "/metadata/uid", "value": uid},
+                {"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER},
+                {"op": "test", "path": format!("{path}/operation"), "value": "Update"},
+                {"op": "replace", "path": format!("{path}/operation"), "value": "Apply"},
+            ]);
+            let params = PatchParams {
+                field_manager: Some(FIELD_MANAGER.to_owned()),
+                ..PatchParams::default()
+            };
+            let request = Request::new(SETS)
+                .patch(name, &params, &Patch::Merge(patch))
+                .map(json_patch);
+            match self.send(&doing, Some(&object), request, cancel).await {
+                Ok(_) => return Ok(()),
+                Err(
+                    Error::Refused {
+                        code: 409 | 422, ..
+                    }
+                    | Error::Conflict { .. },
+                ) => {}
+                Err(error) => return Err(error),
+            }
+            let request = Request::new(SETS).get(name, &GetParams::default());
+            there = self.call(&doing, Some(&object), request, cancel).await?;
+        }
+        Err(Error::Refused {
+            cluster: self.inner.name.clone(),
+            doing,
+            code: 409,
+            message: "others keep changing it".to_owned(),
+        })
     }
 
     /// The error for a set that is there already (G10).
