@@ -9,6 +9,7 @@
 //! | `scenarios` | whole stories of a user with the provider on a cluster |
 //! | `servers` | simulated GPU servers: a real sshd and Docker Engine each, a stand-in `nvidia-smi` |
 //! | `capacity_cases` | the reference cases of capacity sets, through `capacity plan` |
+//! | `capacity_sets` | `loomplane_capacity_set` and its preview, on a real API server through the real CLI |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
 //! | `fresh` | generated files equal a fresh run; what documentation shows is valid |
 //!
@@ -26,6 +27,7 @@
 )]
 
 mod capacity_cases;
+mod capacity_sets;
 mod cluster;
 mod fault_proxy;
 mod fresh;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use loomplane::{capacity::arbiter, docs, provider::Loomplane};
+use loomplane::{capacity::arbiter, docs, kubernetes::crd::definition_yaml, provider::Loomplane};
 use tf_provider_sdk::{
     rpc::Service,
     serve::{self, ServeOptions},
@@ -36,6 +36,8 @@ enum Command {
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
+    /// Print the definition of the kind CapacitySet, as YAML for `kubectl apply -f -`.
+    Crds,
     /// Capacity sets: who gets which cards when there are not enough.
     #[command(subcommand)]
     Capacity(CapacityCommand),
@@ -60,7 +62,18 @@ fn main() -> ExitCode {
     match arguments.command {
         None => plugin(arguments.debug),
         Some(Command::Docs { check, folder }) => documentation(check, &folder),
+        Some(Command::Crds) => crds(),
         Some(Command::Capacity(CapacityCommand::Plan { snapshot })) => plan_capacity(&snapshot),
+    }
+}
+
+fn crds() -> ExitCode {
+    match std::io::stdout().write_all(definition_yaml().as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "can't write the definition: {error}");
+            ExitCode::FAILURE
+        }
     }
 }
 

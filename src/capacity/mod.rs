@@ -15,6 +15,7 @@
 //! | [`server`], [`ledger`] | what an own server has, who holds its cards, which ones to give |
 //! | [`fabric`] | which cards of one node a fabric can hand out together |
 //! | [`arbiter`] | capacity sets: who gets which cards when there are not enough |
+//! | [`set`] | capacity sets as they are in a cluster: from nodes and workloads to what the arbiter plans on |
 
 pub mod admission;
 pub mod arbiter;
@@ -28,6 +29,7 @@ pub mod ledger;
 pub mod node;
 pub mod price;
 pub mod server;
+pub mod set;
 pub mod size;
 pub mod taint;
 pub mod text;

@@ -3,20 +3,7 @@
 /// Text with the objects that let `identity` list nodes; a service account or user when it is known.
 #[must_use]
 pub fn fix_for_nodes(identity: Option<&str>) -> String {
-    let account = identity
-        .and_then(|user| user.strip_prefix("system:serviceaccount:"))
-        .and_then(|rest| rest.split_once(':'));
-    let (who, subject) = match (account, identity) {
-        (Some((namespace, name)), _) => (
-            format!("service account {name} of namespace {namespace}"),
-            format!("  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}"),
-        ),
-        (None, Some(user)) => (format!("user {user}"), format!("  - kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: {user:?}")),
-        (None, None) => (
-            "the service account in use".to_owned(),
-            "  - kind: ServiceAccount\n    name: NAME_OF_THE_SERVICE_ACCOUNT\n    namespace: ITS_NAMESPACE".to_owned(),
-        ),
-    };
+    let (who, subject) = who_and_subject(identity);
     format!(
         "A cluster administrator can let {who} do it with `kubectl apply -f` of:
 
@@ -42,6 +29,24 @@ subjects:
 
 Where that can't be, declare the cluster's GPU nodes in gpu_node_groups."
     )
+}
+
+/// Who `identity` is in words, and as a subject of a binding.
+pub(super) fn who_and_subject(identity: Option<&str>) -> (String, String) {
+    let account = identity
+        .and_then(|user| user.strip_prefix("system:serviceaccount:"))
+        .and_then(|rest| rest.split_once(':'));
+    match (account, identity) {
+        (Some((namespace, name)), _) => (
+            format!("service account {name} of namespace {namespace}"),
+            format!("  - kind: ServiceAccount\n    name: {name}\n    namespace: {namespace}"),
+        ),
+        (None, Some(user)) => (format!("user {user}"), format!("  - kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: {user:?}")),
+        (None, None) => (
+            "the service account in use".to_owned(),
+            "  - kind: ServiceAccount\n    name: NAME_OF_THE_SERVICE_ACCOUNT\n    namespace: ITS_NAMESPACE".to_owned(),
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::error::{Error, ObjectName};
 use super::objects::{Found, Kind};
 use super::workload::{self, Identity, ServiceSpec};
 use one::Mark;
+pub(super) use one::{json_patch, strict};
 
 mod one;
 

@@ -23,6 +23,10 @@ pub struct ObjectName {
 
 impl fmt::Display for ObjectName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What belongs to the whole cluster has no namespace.
+        if self.namespace.is_empty() {
+            return write!(f, "{} {}", self.kind, self.name);
+        }
         write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
     }
 }

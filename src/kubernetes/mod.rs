@@ -36,6 +36,7 @@
 //! Cluster::wait_rollout(&self, namespace, name, &RolloutLimits, &Cancel) -> Result<(), Error>
 //! ConnectionConfig::with_environment(self, &dyn Fn(&str) -> Option<String>) -> ConnectionConfig
 //! Cancel::never(); Cancel::from(tokio::sync::watch::Receiver<bool>)
+//! crd: Cluster::{crd_state, may_install_crd, install_crd, capacity_set, capacity_sets, create_capacity_set, update_capacity_set, delete_capacity_set, observe_set, lease_holder}
 //! Error::render(&self) -> String; is_forbidden, is_not_found, is_canceled
 //! fix_for_nodes(identity: Option<&str>) -> String
 //! workload::build(&ServiceSpec, &Identity) -> Objects
@@ -49,6 +50,7 @@ mod cancel;
 mod config;
 mod conflict;
 mod connect;
+pub mod crd;
 mod credential;
 mod delete;
 mod error;

@@ -15,6 +15,7 @@ use super::connect::Cluster;
 use super::error::Error;
 use super::request::Paged;
 use crate::capacity::node::{Effect, Node, Taint};
+use crate::capacity::set::{SeenNode, marks};
 
 /// Nodes asked for with the first page; its size decides on the others.
 const FIRST_PAGE: u32 = 100;
@@ -56,6 +57,8 @@ struct Meta<'a> {
     name: Cow<'a, str>,
     #[serde(borrow, default)]
     labels: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
+    #[serde(borrow, default)]
+    annotations: Option<BTreeMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -126,6 +129,19 @@ fn whole(text: &str) -> Option<u64> {
         None => (text, 1),
     };
     digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// A node with its annotations of capacity sets.
+fn convert_seen(mut item: Item<'_>, keep: fn(&str) -> bool) -> SeenNode {
+    let annotations = item.metadata.annotations.take().unwrap_or_default();
+    SeenNode {
+        annotations: annotations
+            .into_iter()
+            .filter(|(key, _)| key.starts_with(marks::PREFIX))
+            .map(|(key, value)| (key.into_owned(), value.into_owned()))
+            .collect(),
+        node: convert(item, keep),
+    }
 }
 
 fn convert(item: Item<'_>, keep: fn(&str) -> bool) -> Node {
@@ -215,7 +231,33 @@ impl Cluster {
         keep: fn(&str) -> bool,
         cancel: &Cancel,
     ) -> Result<Vec<Node>, Error> {
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes = self
+            .pages_of_nodes(|item| convert(item, keep), cancel)
+            .await?;
+        nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        nodes.shrink_to_fit();
+        Ok(nodes)
+    }
+
+    /// The nodes, by name, read anew, with what they say of capacity sets.
+    pub(super) async fn list_seen_nodes(
+        &self,
+        keep: fn(&str) -> bool,
+        cancel: &Cancel,
+    ) -> Result<Vec<SeenNode>, Error> {
+        let mut nodes = self
+            .pages_of_nodes(|item| convert_seen(item, keep), cancel)
+            .await?;
+        nodes.sort_by(|a, b| a.node.name.cmp(&b.node.name));
+        Ok(nodes)
+    }
+
+    async fn pages_of_nodes<T>(
+        &self,
+        convert: impl Fn(Item<'_>) -> T,
+        cancel: &Cancel,
+    ) -> Result<Vec<T>, Error> {
+        let mut nodes: Vec<T> = Vec::new();
         let mut buffer = Vec::with_capacity(64 << 10);
         let mut token: Option<String> = None;
         let mut limit = FIRST_PAGE;
@@ -262,15 +304,13 @@ impl Cluster {
             if restarts == 0 && !page.items.is_empty() {
                 limit = next_limit(page.items.len(), buffer.len());
             }
-            nodes.extend(page.items.into_iter().map(|item| convert(item, keep)));
+            nodes.extend(page.items.into_iter().map(&convert));
             token = page
                 .metadata
                 .next
                 .filter(|next| !next.is_empty())
                 .map(Cow::into_owned);
             if token.is_none() {
-                nodes.sort_by(|a, b| a.name.cmp(&b.name));
-                nodes.shrink_to_fit();
                 return Ok(nodes);
             }
         }

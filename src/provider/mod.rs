@@ -36,7 +36,9 @@ impl Provider for Loomplane {
 
     fn offers(&self) -> Offers<Client> {
         Offers::new()
+            .resource::<resources::CapacitySet>()
             .resource::<resources::GpuService>()
+            .data_source::<data_sources::CapacityPreview>()
             .data_source::<data_sources::Cluster>()
             .data_source::<data_sources::GpuKinds>()
             .data_source::<data_sources::GpuTargets>()

@@ -218,7 +218,7 @@ pub(super) enum Mark {
 const FINISH_TRIES: u32 = 20;
 
 /// Asks the API server to refuse fields that it does not know, instead of dropping them.
-fn strict(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+pub(in crate::kubernetes) fn strict(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
     let target = request.uri().to_string();
     let joint = if target.ends_with('?') || target.ends_with('&') {
         ""
@@ -234,7 +234,9 @@ fn strict(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
 }
 
 /// kube offers JSON patches only behind a feature with a crate of its own; the body is the same array.
-fn json_patch(mut request: http::Request<Vec<u8>>) -> http::Request<Vec<u8>> {
+pub(in crate::kubernetes) fn json_patch(
+    mut request: http::Request<Vec<u8>>,
+) -> http::Request<Vec<u8>> {
     request.headers_mut().insert(
         http::header::CONTENT_TYPE,
         http::HeaderValue::from_static("application/json-patch+json"),

@@ -1,0 +1,1 @@
+terraform import loomplane_capacity_set.a100 prod/a100
