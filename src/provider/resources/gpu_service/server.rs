@@ -35,6 +35,8 @@ use crate::{
 const CONTAINER: &str = "container";
 /// Where Docker's names of imported volumes are kept.
 const VOLUMES: &str = "volumes";
+/// Says that what is there is what an interrupted replacement left.
+const INTERRUPTED: &str = "interrupted";
 
 pub(super) async fn plan(
     change: &mut Change<GpuService>,
@@ -109,6 +111,10 @@ async fn plan_unchanged(
     target: &ServerTarget,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
+    if cx.private(INTERRUPTED) == Some(true) {
+        change.touch();
+        return Ok(());
+    }
     let devices = devices_of(&change.planned);
     if !devices.is_empty() {
         let watched = watched(cx);
@@ -529,6 +535,8 @@ pub(super) async fn read(
         return Ok(None);
     }
     remember(cx, &observed);
+    // A run that was killed in mid-replacement left it: the plan proposes to put it right.
+    cx.set_private(INTERRUPTED, observed.is_interrupted().then_some(true));
     let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
     let set = to_container(&service, None, &names).ok();
     if let Some(set) = &set {
