@@ -29,6 +29,7 @@ mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;
+mod server_scenarios;
 mod servers;
 mod ssh_adapter;
 mod terraform;

@@ -236,9 +236,7 @@ pub(super) fn absorb(service: &mut GpuService, set: &ContainerSpec, observed: &O
                 name.clone(),
                 model::Volume {
                     mount_path: Maybe::Known(it.mount_path.clone()),
-                    size_gib: before
-                        .get(name)
-                        .map_or(Opt::Null, |volume| volume.size_gib),
+                    size_gib: before.get(name).map_or(Opt::Null, |volume| volume.size_gib),
                     access_mode: Opt::Null,
                     delete_on_destroy: deleted,
                 },
