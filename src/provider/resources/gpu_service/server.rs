@@ -13,7 +13,7 @@ use super::{
     cluster::empty,
     container::{VolumeNames, absorb, to_container},
     known,
-    model::GpuService,
+    model::{self, GpuService},
     plan::{limit, same_request, set_price},
 };
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     provider::{
         cancel::watched,
         client::{Client, ServerTarget},
+        configuration::unknown_in,
         report,
     },
     ssh::{Deployed, Deployment, Failure, Observed, Report, Scope, SshError},
@@ -35,6 +36,9 @@ use crate::{
 const CONTAINER: &str = "container";
 /// Where Docker's names of imported volumes are kept.
 const VOLUMES: &str = "volumes";
+
+/// How the status of a container that does not run begins.
+const ENDED: [&str; 3] = ["stopped", "created", "dead"];
 
 pub(super) async fn plan(
     change: &mut Change<GpuService>,
@@ -47,12 +51,17 @@ pub(super) async fn plan(
     misplaced(&change.planned)?;
     public_ports(change, target, cx);
     let name = known(&change.planned.name);
-    if change.is_create() {
+    // A server has none; left unknown it would ask for a new service.
+    if change.config.namespace.is_null() {
         change.planned.namespace = Replace(OptionalComputed::null());
+    }
+    if change.is_create() {
         if !name.is_empty() {
             change.planned.id = name.clone().into();
         }
+        unsized_volumes(change, target, cx);
     }
+    check_values(change, cx)?;
     change.planned.placement = Computed::null();
     change.planned.nodes = Computed::null();
     let watched = watched(cx);
@@ -109,6 +118,12 @@ async fn plan_unchanged(
     target: &ServerTarget,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
+    let status = change.planned.status.known().cloned();
+    if status.is_some_and(|status| ENDED.iter().any(|word| status.starts_with(word))) {
+        // Stopped by hand, or ended: a service runs.
+        change.touch();
+        return Ok(());
+    }
     let devices = devices_of(&change.planned);
     if !devices.is_empty() {
         let watched = watched(cx);
@@ -263,11 +278,28 @@ fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
         ("priority_class", service.priority_class.known().is_some()),
         ("rollout", service.rollout.known().is_some()),
         ("force_conflicts", service.force_conflicts),
+        (
+            "volumes.access_mode",
+            service.volumes.known().is_some_and(|volumes| {
+                volumes
+                    .values()
+                    .any(|volume| volume.access_mode.known().is_some())
+            }),
+        ),
+        (
+            "ports.protocol SCTP",
+            service.ports.known().is_some_and(|ports| {
+                ports
+                    .iter()
+                    .any(|port| port.protocol.known() == Some(&model::Protocol::Sctp))
+            }),
+        ),
     ];
     for (name, _) in set.into_iter().filter(|(_, set)| *set) {
         let target = known(&service.target);
+        let (path, _) = name.split_once('.').unwrap_or((name, ""));
         report.error(
-            name,
+            path,
             format!("{name} does not apply to a server"),
             format!("{target} is an own server, and {name} means something on a cluster only. Leave it out, or use a cluster."),
         );
@@ -276,6 +308,63 @@ fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
         Err(report)
     } else {
         Ok(())
+    }
+}
+
+/// G5: what Docker would refuse is said at plan, where all that was typed is known.
+fn check_values(change: &Change<GpuService>, cx: &Context<'_, Client>) -> Result<(), Diagnostic> {
+    if !unknown_in(&change.config).is_empty() {
+        return Ok(());
+    }
+    let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
+    let spec = to_container(&change.planned, Some(&change.config), &names)?;
+    spec.validate().map_err(|why| refused(&why))
+}
+
+/// What can't be given to Docker, on the attribute that it is about.
+fn refused(why: &SshError) -> Diagnostic {
+    const ATTRIBUTES: [&str; 11] = [
+        "name",
+        "image",
+        "env",
+        "secret_env",
+        "labels",
+        "volumes",
+        "host_mounts",
+        "ports",
+        "size.shm",
+        "size.memory",
+        "health_check",
+    ];
+    let diagnostic = Diagnostic::error("The server's Docker can't run this", why.to_string());
+    let SshError::Refused { what, .. } = why else {
+        return diagnostic;
+    };
+    let what = what.trim_start_matches("the value of ");
+    let about = |attribute: &&&str| {
+        what.strip_prefix(**attribute)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    match ATTRIBUTES.iter().find(about) {
+        Some(attribute) => diagnostic.at(*attribute),
+        None => diagnostic,
+    }
+}
+
+/// Docker's volumes have no size: a stated one is no limit there.
+fn unsized_volumes(change: &Change<GpuService>, target: &ServerTarget, cx: &Context<'_, Client>) {
+    let volumes = change.planned.volumes.known();
+    if volumes.is_some_and(|volumes| volumes.values().any(|it| it.size_gib.known().is_some())) {
+        cx.warn(
+            Diagnostic::warning(
+                "A volume's size is no limit on a server",
+                format!(
+                    "size_gib means something on a cluster only: on {} a volume is one of Docker's, which grows as long as the disk has room.",
+                    target.name
+                ),
+            )
+            .at("volumes"),
+        );
     }
 }
 
@@ -316,8 +405,7 @@ fn deployment(
 ) -> Result<Deployment, Diagnostic> {
     let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
     let spec = to_container(service, Some(config), &names)?;
-    spec.validate()
-        .map_err(|why| Diagnostic::error("The server's Docker can't run this", why.to_string()))?;
+    spec.validate().map_err(|why| refused(&why))?;
     let wait = service
         .device_wait_seconds
         .known()
@@ -533,6 +621,7 @@ pub(super) async fn read(
     let set = to_container(&service, None, &names).ok();
     if let Some(set) = &set {
         absorb(&mut service, set, &observed);
+        kind_from_cards(&mut service, &observed, &report);
     }
     match request_of(&service) {
         Ok(Some(request)) => set_price(&mut service, &price_of(target, &report, request)),
