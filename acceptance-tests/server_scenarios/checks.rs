@@ -79,7 +79,13 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
     let cases = [
         Bad(
             "none",
-            |server| server.smi.cards(0),
+            |server| {
+                server.smi.fails(
+                    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
+                    9,
+                );
+                server.smi.unplug();
+            },
             "No NVIDIA GPU on this server",
         ),
         Bad(

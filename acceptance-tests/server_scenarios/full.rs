@@ -138,6 +138,7 @@ fn s3b_a_full_server_refuses_at_apply_and_names_the_holders() {
             )),
     );
     first.plan().expect(FAILED).says(&rack.name("one"));
+    first.file("main.tf", &rack.service("one", &gpus(1)));
     first.destroy().expect(OK);
 }
 

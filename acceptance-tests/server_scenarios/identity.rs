@@ -145,12 +145,15 @@ fn g8_a_connection_that_is_not_known_yet_plans_with_one_warning() {
 fn moved_from_a_docker_container_touches_nothing() {
     let Some(rack) = Rack::shared(1) else { return };
     let binary = parts::provider();
+    let folder = tempfile::tempdir().unwrap();
+    let docker = folder.path().join("terraform-provider-docker");
+    std::os::unix::fs::symlink(&binary, &docker).unwrap();
     let Some(work) = Workspace::with_overrides(
         Cli::any(),
         // The other provider is only asked for its schema, of a type that is in no configuration any more.
         &[
             ("loomplane/loomplane", &binary),
-            ("kreuzwerker/docker", &binary),
+            ("kreuzwerker/docker", &docker),
         ],
     ) else {
         return;

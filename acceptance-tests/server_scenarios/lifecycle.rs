@@ -26,7 +26,7 @@ fn maximal() -> String {
   health_check = { http_path = "/index.html", port = 8080, startup_seconds = 60, period_seconds = 1, timeout_seconds = 5, failure_threshold = 5 }
   labels       = { "com.example.team" = "ml" }
   host_mounts  = [{ host_path = "/var/tmp", mount_path = "/host", read_only = true }]
-  ulimits      = { memlock = { soft = -1, hard = -1 }, nofile = { soft = 1024, hard = 2048 } }
+  ulimits      = { core = { soft = 0, hard = 0 }, nofile = { soft = 1024, hard = 2048 } }
   restart      = "on-failure"
   network      = "bridge"
   device_wait_seconds = 5
