@@ -341,6 +341,7 @@ fn s5_a_run_killed_while_replacing_leaves_a_service_that_the_next_one_puts_right
             .await
             .unwrap();
         assert_eq!(updated.observed.devices, old.devices);
+        assert!(read.is_interrupted() && !updated.observed.is_interrupted());
         assert_eq!(engine.names(), ["chat"]);
         assert!(
             updated

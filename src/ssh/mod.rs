@@ -10,7 +10,7 @@
 //! server.report(&Scope) -> Result<Arc<Report>>                      the check, once per run; .check .ledger .occupants .target_uid .reason()
 //! server.target_uid(&Scope) -> Result<String>                       machine-id, for G9
 //! server.create_service(&Deployment, &Scope) -> Result<Deployed, Failure>
-//! server.read_service(name, &Scope) -> Result<Option<Observed>>     None is gone; unreachable is an error
+//! server.read_service(name, &Scope) -> Result<Option<Observed>>     None is gone; unreachable is an error; .is_interrupted(): propose an update
 //! server.update_service(&Observed, &Deployment, &Scope) -> Result<Deployed, Failure>
 //! server.delete_service(name, id, &[docker volume names], &Scope) -> Result<(), Failure>
 //! server.import_service(name, &Scope) -> Result<Observed>

@@ -102,6 +102,12 @@ impl Observed {
         }
     }
 
+    /// Whether this is what an interrupted replacement left: the old container under another name, perhaps stopped. The next update puts it
+    /// right, so a plan must propose one even where nothing else differs.
+    pub fn is_interrupted(&self) -> bool {
+        self.name != self.spec.name
+    }
+
     /// Whether it runs (healthy or not).
     pub fn runs(&self) -> bool {
         matches!(
