@@ -6,7 +6,9 @@
 //! | `cluster` | a real control plane with simulated GPU nodes: the shared one, or one of a test's own |
 //! | `terraform` | drives the real Terraform and OpenTofu CLIs |
 //! | `fault_proxy` | stands before the API server and makes it slow, throttling, broken |
+//! | `scenarios` | whole stories of a user with the provider on a cluster |
 //! | `servers` | simulated GPU servers: a real sshd and Docker Engine each, a stand-in `nvidia-smi` |
+//! | `capacity_cases` | the reference cases of capacity sets, through `capacity plan` |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
 //! | `fresh` | generated files equal a fresh run; what documentation shows is valid |
 //!
@@ -23,12 +25,14 @@
     reason = "a test that can't go on must panic and say why; the harness offers more than each day's tests use"
 )]
 
+mod capacity_cases;
 mod cluster;
 mod fault_proxy;
 mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;
+mod scenarios;
 mod server_scenarios;
 mod servers;
 mod ssh_adapter;

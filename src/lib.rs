@@ -15,3 +15,8 @@ pub mod docs;
 pub mod kubernetes;
 pub mod provider;
 pub mod ssh;
+
+/// The example in CONTRIBUTING.md compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../CONTRIBUTING.md")]
+struct Contributing;

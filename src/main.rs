@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use loomplane::{docs, provider::Loomplane};
+use loomplane::{capacity::arbiter, docs, provider::Loomplane};
 use tf_provider_sdk::{
     rpc::Service,
     serve::{self, ServeOptions},
@@ -36,6 +36,19 @@ enum Command {
         #[arg(default_value = ".")]
         folder: PathBuf,
     },
+    /// Capacity sets: who gets which cards when there are not enough.
+    #[command(subcommand)]
+    Capacity(CapacityCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum CapacityCommand {
+    /// Print what the arbiter would do with a snapshot, as JSON. Changes nothing.
+    Plan {
+        /// The snapshot, a JSON file; `-` reads standard input.
+        #[arg(long, value_name = "FILE")]
+        snapshot: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -47,6 +60,37 @@ fn main() -> ExitCode {
     match arguments.command {
         None => plugin(arguments.debug),
         Some(Command::Docs { check, folder }) => documentation(check, &folder),
+        Some(Command::Capacity(CapacityCommand::Plan { snapshot })) => plan_capacity(&snapshot),
+    }
+}
+
+/// Exit status 0 with a plan on standard output, 2 with a message when the snapshot is not valid, 1 when it can't be read.
+#[allow(clippy::print_stderr, reason = "a command's own error message")]
+fn plan_capacity(file: &Path) -> ExitCode {
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    let text = match text {
+        Ok(text) => text,
+        Err(error) => {
+            eprintln!("can't read the snapshot {}: {error}", file.display());
+            return ExitCode::FAILURE;
+        }
+    };
+    match arbiter::run(&text) {
+        Ok(plan) => match std::io::stdout().write_all(plan.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("can't write the plan: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Err(none) => {
+            eprintln!("{none}");
+            none.exit_status().into()
+        }
     }
 }
 

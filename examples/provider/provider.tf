@@ -39,6 +39,21 @@ provider "loomplane" {
     }
   }
 
+  # Own servers, over SSH: driver, Docker and the NVIDIA Container Toolkit are yours to install.
+  servers = {
+    rack1 = {
+      host       = "gpu-01.example.net"
+      user       = "ops"
+      host_key   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM"
+      hourly_usd = 1.20 # your own figure; without it the price is unknown
+    }
+  }
+
+  # How to log in to servers that do not say it themselves.
+  ssh = {
+    private_key_path = "~/.ssh/id_ed25519"
+  }
+
   # Your own prices go before the reference table.
   prices = {
     "aws:p5.48xlarge" = 55.04

@@ -42,12 +42,6 @@ provider "loomplane" {
   }
 }
 
-# What the configured clusters have of it. `data.loomplane_gpu_kinds` lists the kinds.
-data "loomplane_gpu_targets" "able" {
-  kind = var.gpu_kind
-  gpus = var.gpu_count
-}
-
 resource "loomplane_gpu_service" "inference" {
   name     = "quickstart-inference"
   target   = "quickstart"
@@ -61,13 +55,6 @@ resource "loomplane_gpu_service" "inference" {
       kind  = var.gpu_kind
       count = var.gpu_count
     }
-  }
-}
-
-output "able" {
-  description = "The targets that can meet the request, with their price; or why one can't."
-  value = {
-    for row in data.loomplane_gpu_targets.able.targets : row.target => row.usable ? row.price : row.reason
   }
 }
 

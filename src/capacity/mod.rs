@@ -13,10 +13,14 @@
 //! | [`size`], [`volume`] | is the rest of the request sound |
 //! | [`text`] | words that several of them share |
 //! | [`server`], [`ledger`] | what an own server has, who holds its cards, which ones to give |
+//! | [`fabric`] | which cards of one node a fabric can hand out together |
+//! | [`arbiter`] | capacity sets: who gets which cards when there are not enough |
 
 pub mod admission;
+pub mod arbiter;
 pub mod catalog;
 
+pub mod fabric;
 pub mod fit;
 pub mod gpu;
 pub mod label;

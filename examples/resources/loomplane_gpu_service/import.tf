@@ -3,3 +3,9 @@ import {
   to = loomplane_gpu_service.llm
   id = "prod/inference/llm"
 }
+
+# A container on an own server, by SERVER/NAME.
+import {
+  to = loomplane_gpu_service.notebook
+  id = "rack1/notebook"
+}

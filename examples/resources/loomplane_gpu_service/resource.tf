@@ -32,7 +32,7 @@ resource "loomplane_gpu_service" "llm" {
   max_hourly_usd = 2.50
 }
 
-# A secret that is in no state and no plan: only in the Kubernetes Secret. Write-only arguments need Terraform 1.11.
+# A secret that is in no state and no plan, only where the service runs. Write-only arguments need Terraform 1.11.
 variable "api_key" {
   type      = string
   sensitive = true
@@ -60,6 +60,28 @@ resource "loomplane_gpu_service" "batch" {
 
   timeouts = {
     create = "45m"
+  }
+}
+
+# A container on an own server, with a whole GPU of its own.
+resource "loomplane_gpu_service" "notebook" {
+  name    = "notebook"
+  target  = "rack1"
+  image   = "registry.example.net/notebook:5.1.0"
+  restart = "unless-stopped"
+
+  size = {
+    memory = 32768
+    shm    = 8192
+    gpu    = { kind = "nvidia-rtx-6000-ada", count = 1 }
+  }
+
+  ports = [
+    { name = "http", port = 8888, host_port = 8888, host_ip = "127.0.0.1" },
+  ]
+
+  volumes = {
+    home = { mount_path = "/home/work" }
   }
 }
 

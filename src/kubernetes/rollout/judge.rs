@@ -254,9 +254,10 @@ impl Trouble {
             Self::NoImage(text) => format!(
                 "the image of pod {pod} can't be pulled ({text}). Check image, and image_pull_secret for a private registry."
             ),
-            Self::Unschedulable(text) => {
-                format!("no node takes pod {pod}. The scheduler says: {text}")
-            }
+            Self::Unschedulable(text) => format!(
+                "no node takes pod {pod}. The scheduler says: {}. Loomplane counts GPUs per node, not free ones: free what is insufficient, add nodes, or ask for less; the pod waits meanwhile.",
+                text.trim_end_matches('.')
+            ),
         }
     }
 }

@@ -186,6 +186,8 @@ fn pod(spec: &ServiceSpec, identity: &Identity) -> Value {
     let text_fields = [
         ("runtimeClassName", &spec.runtime_class),
         ("serviceAccountName", &spec.service_account),
+        // The API server mirrors the name into this old field, and back from it: only who owns both can unset it.
+        ("serviceAccount", &spec.service_account),
         ("priorityClassName", &spec.priority_class),
     ];
     for (field, value) in text_fields {

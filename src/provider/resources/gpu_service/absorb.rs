@@ -217,6 +217,11 @@ fn port(it: &Port) -> model::Port {
     }
 }
 
+/// Tolerations of the configuration's kind.
+pub(super) fn tolerations(items: &[Toleration]) -> Opt<Vec<model::Toleration>> {
+    list(items, toleration)
+}
+
 fn toleration(it: &Toleration) -> model::Toleration {
     let text = |value: &String| Opt::from(Some(value.clone()).filter(|text| !text.is_empty()));
     model::Toleration {

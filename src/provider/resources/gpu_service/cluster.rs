@@ -15,12 +15,12 @@ use tf_provider_sdk::{
 };
 
 use super::{
-    absorb::{UNKNOWN_KIND, absorb},
+    absorb::{UNKNOWN_KIND, absorb, tolerations},
     known,
     model::{Gpu, GpuService},
     placement,
     plan::{PLACEMENT, held_against, limit, look, set_price},
-    spec::to_spec,
+    spec::{domain_toleration, to_spec},
 };
 use crate::{
     capacity::{
@@ -43,6 +43,8 @@ use crate::{
 const UID: &str = "uid";
 /// Says that an apply ended before its rollout did: the next plan goes on with it.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// Says that the last refresh found another placement than was applied: the next plan puts it back.
+pub(super) const DRIFTED: &str = "drifted";
 
 pub(super) async fn create(
     target: &ClusterTarget,
@@ -138,14 +140,15 @@ pub(super) async fn update(
         Err(ApplyFailure { applied, error }) => {
             let why = Diagnostics::from(error);
             // Nothing was applied: the state stays what it was. Otherwise the next refresh tells what came of it.
-            return Err(if applied.is_empty() {
-                why.into()
-            } else {
-                Failed::leaving(why, planned)
-            });
+            if applied.is_empty() {
+                return Err(why.into());
+            }
+            cx.set_private(UNFINISHED, Some(true));
+            return Err(Failed::leaving(why, planned));
         }
     }
     cx.set_private(PLACEMENT, placement.as_ref());
+    cx.set_private::<bool>(DRIFTED, None);
     finish(target, planned, &spec, &watched.cancel, cx).await
 }
 
@@ -395,11 +398,16 @@ pub(super) async fn read(
     let set = to_spec(&service, placement.as_ref(), None)?;
     let live = observe(&found.live, Lens::Prior(&set));
     absorb(&mut service, &set, &live);
-    if live.placement != set.placement {
+    let drifted = live.placement != set.placement;
+    if drifted {
         service.placement = Computed(Opt::Known(placement::shown(&placement::from_live(
             &live.placement,
         ))));
-        cx.set_private(UNFINISHED, Some(true));
+    }
+    cx.set_private(DRIFTED, drifted.then_some(true));
+    if found.live.readiness().complete {
+        // The rollout that an apply did not see the end of has ended well meanwhile.
+        cx.set_private::<bool>(UNFINISHED, None);
     }
     refresh_fit(target, &mut service, placement.as_ref(), cx).await?;
     show(&mut service, &found);
@@ -511,23 +519,24 @@ pub(super) async fn import(
             format!("They stay as they are: {}.", rest.join(", ")),
         ));
     }
-    take_in(&mut service, &found, cx)?;
+    take_in(target, &mut service, &found, cx).await?;
     refresh_fit(target, &mut service, cx.private(PLACEMENT).as_ref(), cx).await?;
     show(&mut service, &found);
     Ok(service)
 }
 
 /// Everything about a live object that the model can say.
-fn take_in(
+async fn take_in(
+    target: &ClusterTarget,
     service: &mut GpuService,
     found: &Found,
     cx: &Context<'_, Client>,
-) -> Result<(), Diagnostic> {
+) -> Result<(), Diagnostics> {
     let set = to_spec(service, None, None)?;
     let live = observe(&found.live, Lens::Import);
     absorb(service, &set, &live);
     cx.set_private(UID, Some(&found.uid));
-    let applied = placement::from_live(&live.placement);
+    let mut applied = placement::from_live(&live.placement);
     if let Opt::Known(size) = &mut service.size
         && let Opt::Known(Gpu { kind, .. }) = &mut size.gpu
     {
@@ -541,6 +550,21 @@ fn take_in(
         *kind = Maybe::Known(
             named.map_or_else(|| UNKNOWN_KIND.to_owned(), |kind| kind.id().to_owned()),
         );
+        // Whose a toleration is can't be told from the object: what K6 would derive is ours, the rest the configuration's.
+        service.tolerations = tolerations(&live.placement.tolerations);
+        if let Some(request) = named.and_then(|_| request_of(service).ok().flatten())
+            && let Ok(fit) = held_against(service, None, target, request, cx).await?
+        {
+            let (ours, others): (Vec<_>, Vec<_>) =
+                live.placement.tolerations.into_iter().partition(|it| {
+                    it.seconds.is_none()
+                        && fit.placement.tolerations.contains(&domain_toleration(it))
+                });
+            applied.tolerations = ours.iter().map(domain_toleration).collect();
+            service.tolerations = tolerations(&others);
+        } else {
+            service.tolerations = Opt::Null;
+        }
         service.placement = Computed(Opt::Known(placement::shown(&applied)));
         cx.set_private(PLACEMENT, Some(&applied));
     }

@@ -8,6 +8,7 @@ use tf_provider_sdk::{
 };
 
 use super::{
+    cluster::{DRIFTED, UNFINISHED},
     known,
     model::{GpuService, Placement},
     spec, validate,
@@ -81,6 +82,7 @@ pub(super) async fn plan(
         );
     }
     identity(change, target, cx).await?;
+    resume(change, cx);
     if change.is_change() {
         if !change.is_create() {
             carry(change);
@@ -92,6 +94,36 @@ pub(super) async fn plan(
         storage(change, target, cx).await?;
     }
     gpus(change, target, cx).await
+}
+
+/// Work that the configuration does not show: an apply that ended before its rollout did, and a placement that someone changed.
+fn resume(change: &mut Change<GpuService>, cx: &Context<'_, Client>) {
+    if change.is_create() {
+        return;
+    }
+    let flagged = |key: &str| cx.private::<bool>(key) == Some(true);
+    let (unfinished, drifted) = (flagged(UNFINISHED), flagged(DRIFTED));
+    if !unfinished && !drifted {
+        return;
+    }
+    if !change.is_change() {
+        // The hook runs again with a change, and warns then.
+        change.touch();
+        return;
+    }
+    let name = known(&change.planned.name);
+    if unfinished {
+        cx.warn(Diagnostic::warning(
+            format!("The last apply of {name} did not finish"),
+            "It ended before all pods of the new form were ready. This plan goes on with it: applying it changes what is missing, and waits for the rollout.",
+        ));
+    }
+    if drifted {
+        cx.warn(Diagnostic::warning(
+            format!("The placement of {name} was changed outside of Terraform"),
+            "The node affinity or the tolerations on the cluster are not those that Loomplane applied, so its pods may land on other nodes or none. This plan puts them back, which rolls the pods.",
+        ));
+    }
 }
 
 /// Computed values that a change of other attributes leaves as they are (G8).
@@ -251,7 +283,21 @@ async fn gpus(
         .as_ref()
         .is_some_and(|prior| same_request(prior, planned));
     if change.is_change() && stayed {
-        // Only a plan that creates an object or changes its request is refused (G5).
+        // Only a plan that creates an object or changes its request is refused (G5). K5: what was applied may admit no node any more.
+        let drifted = cx.private::<bool>(DRIFTED) == Some(true);
+        if drifted {
+            // What was carried is what someone else made of it.
+            change.planned.placement = Computed::unknown();
+        }
+        if let Ok(Ok(fit)) = look(change, target, request, cx).await {
+            let warning = renewed(&fit);
+            if let Some(warning) = warning {
+                cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
+            }
+            if drifted || warning.is_some() {
+                change.planned.placement = admits(fit.placement);
+            }
+        }
         return limit(change);
     }
     if planned.replicas.is_unknown()
@@ -268,10 +314,7 @@ async fn gpus(
     if !change.is_change() {
         // K5: what was applied admits no node any more; propose what does. Nothing else is said of an unchanged object.
         if let Ok(Ok(fit)) = &outcome
-            && fit
-                .warnings
-                .iter()
-                .any(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
+            && renewed(fit).is_some()
         {
             change.touch();
         }
@@ -300,6 +343,13 @@ pub(super) async fn look(
         .filter(|prior| kind_of(prior) == kind_of(&change.planned))
         .and_then(|_| cx.private::<fit::Placement>(PLACEMENT));
     held_against(&change.planned, previous.as_ref(), target, request, cx).await
+}
+
+/// The warning that what was applied admits no node any more (K5).
+fn renewed(fit: &ClusterFit) -> Option<&fit::FitWarning> {
+    fit.warnings
+        .iter()
+        .find(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
 }
 
 fn kind_of(service: &GpuService) -> Option<&String> {

@@ -37,8 +37,9 @@ const CONTAINER: &str = "container";
 /// Where Docker's names of imported volumes are kept.
 const VOLUMES: &str = "volumes";
 
-/// How the status of a container that does not run begins.
-const ENDED: [&str; 3] = ["stopped", "created", "dead"];
+/// How the status begins of a container that does not run, or that an interrupted replacement left under another name: the next update
+/// puts it right.
+const AMISS: [&str; 4] = ["stopped", "created", "dead", "interrupted"];
 
 pub(super) async fn plan(
     change: &mut Change<GpuService>,
@@ -119,8 +120,8 @@ async fn plan_unchanged(
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
     let status = change.planned.status.known().cloned();
-    if status.is_some_and(|status| ENDED.iter().any(|word| status.starts_with(word))) {
-        // Stopped by hand, or ended: a service runs.
+    if status.is_some_and(|status| AMISS.iter().any(|word| status.starts_with(word))) {
+        // A service runs: whatever stopped it, apply starts it again.
         change.touch();
         return Ok(());
     }
@@ -568,7 +569,11 @@ fn remember(cx: &Context<'_, Client>, observed: &Observed) {
 
 /// What only the live container tells.
 fn show(service: &mut GpuService, observed: &Observed, target: &ServerTarget) {
-    service.status = observed.status().into();
+    service.status = if observed.is_interrupted() {
+        format!("interrupted update ({})", observed.status()).into()
+    } else {
+        observed.status().into()
+    };
     service.devices = observed
         .devices
         .iter()

@@ -1,0 +1,343 @@
+//! What happens between two plans: an interrupted apply, a rollout that can't succeed, changes behind Terraform's back.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{IT, SOON, actions, bench, bench_by, gpu, service};
+use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
+
+/// An annotation that makes the pods start only after `delay`.
+fn slow(delay: &str) -> String {
+    format!(
+        "annotations = {{ \"loomplane.bench/outcome\" = \"slow-start\", \"loomplane.bench/delay\" = {delay:?} }}"
+    )
+}
+
+const NEVER: &str = "annotations = { \"loomplane.bench/outcome\" = \"never-ready\" }";
+
+#[test]
+fn ctrl_c_in_a_create_leaves_a_state_from_which_the_next_apply_finishes() {
+    for cli in Cli::BOTH {
+        let Some(bench) = bench_by(cli, "ctrlc") else {
+            return;
+        };
+        bench.main(&service(NEVER));
+        let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+        apply.await_text("Creating...", SOON);
+        bench.cluster.await_true(
+            &format!(
+                "/apis/apps/v1/namespaces/{}/deployments",
+                bench.namespace.name()
+            ),
+            SOON,
+            |found| found["items"].as_array().unwrap().len() == 1,
+        );
+        apply.interrupt();
+        let ended = apply.wait(SOON).expect(FAILED);
+        assert!(
+            ended
+                .text()
+                .contains("Stopped while trying to wait for the rollout"),
+            "{}",
+            ended.text()
+        );
+        let state = bench.state();
+        assert_eq!(state["id"], format!("{}/it", bench.namespace.name()));
+        assert_eq!(state["status"], "unavailable (0 of 1 ready)");
+        bench.main(&service(""));
+        bench.applied();
+        assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+        bench.work.destroy().expect(OK);
+        assert_eq!(bench.left(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn ctrl_c_in_an_update_is_gone_on_with_by_the_next_apply() {
+    let Some(bench) = bench("ctrlcupdate") else {
+        return;
+    };
+    bench.main(&service("")).applied();
+    bench.main(&service(&slow("15s")));
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    apply.await_text("Modifying...", SOON);
+    bench
+        .cluster
+        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
+            found["metadata"]["generation"] == 2
+        });
+    apply.interrupt();
+    apply
+        .wait(SOON)
+        .expect(FAILED)
+        .says("Stopped while trying to wait for the rollout");
+    // The configuration is applied, the rollout is not: the plan says so, and goes on.
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("The last apply of it did not finish")
+        .says("0 to add, 1 to change, 0 to destroy");
+    bench.work.apply_plan().expect(OK);
+    bench.work.expect_no_changes();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+}
+
+#[test]
+fn an_interrupted_update_that_ended_well_by_itself_needs_no_apply() {
+    let Some(bench) = bench("ctrlcwell") else {
+        return;
+    };
+    bench.main(&service("")).applied();
+    bench.main(&service(&slow("4s")));
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench
+        .cluster
+        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
+            found["metadata"]["generation"] == 2
+        });
+    apply.await_text("Modifying...", SOON);
+    apply.interrupt();
+    apply.wait(SOON).expect(FAILED);
+    bench
+        .cluster
+        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
+            found["status"]["updatedReplicas"] == 1
+                && found["status"]["replicas"] == 1
+                && found["status"]["availableReplicas"] == 1
+        });
+    bench.work.plan().expect(OK);
+}
+
+#[test]
+fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
+    let Some(bench) = bench("timeout") else {
+        return;
+    };
+    bench.main(&service(&format!(
+        "{NEVER}\n  timeouts = {{ create = \"3s\", update = \"3s\" }}"
+    )));
+    bench.work.apply().expect(FAILED).says("0 of 1");
+    assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
+    bench.work.destroy().expect(OK);
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_that_can_t_be_pulled_ends_the_wait_early_and_is_repaired_in_place_later() {
+    let Some(bench) = bench("badimage") else {
+        return;
+    };
+    bench.main(&service("")).applied();
+    bench.main(&service(
+        "annotations = { \"loomplane.bench/outcome\" = \"crash-loop\" }",
+    ));
+    bench.work.apply().expect(FAILED).says("The rollout failed");
+    bench.main(&service("")).applied();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+}
+
+#[test]
+fn deleted_behind_terraform_s_back_is_made_again() {
+    for cli in Cli::BOTH {
+        let Some(bench) = bench_by(cli, "deleted") else {
+            return;
+        };
+        bench.main(&service(&gpu("nvidia-l4", 1))).applied();
+        bench.cluster.delete(&bench.namespace.deployment("it"));
+        let change = bench.change();
+        assert_eq!(actions(&change), "create");
+        bench.work.apply_plan().expect(OK);
+        bench.work.expect_no_changes();
+        // Destroy of what is gone already is done.
+        bench.cluster.delete(&bench.namespace.deployment("it"));
+        bench.work.destroy().expect(OK);
+    }
+}
+
+#[test]
+fn deleted_behind_terraform_s_back_with_its_service_there_is_made_again() {
+    let Some(bench) = bench("halfdeleted") else {
+        return;
+    };
+    bench
+        .main(&service("ports = [{ name = \"http\", port = 8000 }]\n  secret_env = { A = \"b\" }\n  secret_env_version = 1"))
+        .applied();
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    let plan = bench.work.plan().expect(HAS_CHANGES);
+    assert!(plan.text().contains("1 to add"), "{}", plan.text());
+    bench.work.apply_plan().expect(OK);
+    bench.work.expect_no_changes();
+}
+
+#[test]
+fn a_service_or_secret_deleted_behind_terraform_s_back_is_put_back() {
+    let Some(bench) = bench("partdeleted") else {
+        return;
+    };
+    bench
+        .main(&service("ports = [{ name = \"http\", port = 8000 }]\n  secret_env = { A = \"b\" }\n  secret_env_version = 1"))
+        .applied();
+    bench.cluster.delete(&bench.path("services", "it"));
+    assert_eq!(actions(&bench.change()), "update");
+    bench.work.apply_plan().expect(OK);
+    bench.work.expect_no_changes();
+    assert!(bench.cluster.exists(&bench.path("services", "it")));
+    bench.cluster.delete(&bench.path("secrets", "it-env"));
+    assert_eq!(actions(&bench.change()), "update");
+    bench.work.apply_plan().expect(OK);
+    bench.work.expect_no_changes();
+    assert!(bench.cluster.exists(&bench.path("secrets", "it-env")));
+}
+
+#[test]
+fn what_was_set_and_is_changed_behind_terraform_s_back_is_a_difference_and_is_put_back() {
+    let Some(bench) = bench("drift") else { return };
+    bench
+        .main(&service(&format!(
+            "{}\n  env = {{ A = \"1\" }}\n  replicas = 1\n  labels = {{ team = \"ml\" }}\n  command = [\"/pause\"]\n  stop_grace_seconds = 5",
+            gpu("nvidia-h100-80gb", 1)
+        )))
+        .applied();
+    let pod = |spec: serde_json::Value| json!({"spec": {"template": {"spec": spec}}});
+    let container = |mut fields: serde_json::Value| {
+        fields["name"] = json!("it");
+        json!({"spec": {"template": {"spec": {"containers": [fields]}}}})
+    };
+    let drifts = [
+        ("image", container(json!({"image": "other"}))),
+        (
+            "env",
+            container(json!({"env": [{"name": "A", "value": "2"}]})),
+        ),
+        ("command", container(json!({"command": ["x"]}))),
+        (
+            "size",
+            container(
+                json!({"resources": {"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}}}),
+            ),
+        ),
+        ("replicas", json!({"spec": {"replicas": 3}})),
+        ("labels", json!({"metadata": {"labels": {"team": "other"}}})),
+        (
+            "stop_grace_seconds",
+            pod(json!({"terminationGracePeriodSeconds": 60})),
+        ),
+        (
+            "rollout",
+            json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 1}}}}),
+        ),
+        ("placement", pod(json!({"affinity": null}))),
+        ("placement", pod(json!({"tolerations": []}))),
+    ];
+    for (attribute, patch) in drifts {
+        let before = bench.deployment("it")["spec"].clone();
+        bench
+            .cluster
+            .request(
+                "PATCH",
+                &format!("{}?fieldManager=someone", bench.namespace.deployment("it")),
+                "application/strategic-merge-patch+json",
+                Some(&patch),
+            )
+            .unwrap();
+        assert_ne!(
+            json!([before, "team"]),
+            json!([
+                bench.deployment("it")["spec"],
+                bench.deployment("it")["metadata"]["labels"]["team"]
+            ])
+        );
+        let change = bench.change();
+        assert_eq!(actions(&change), "update", "{attribute}: {change}");
+        if attribute == "rollout" {
+            assert_ne!(change["before"]["rollout"], json!(null));
+        } else {
+            assert_ne!(
+                json!([
+                    change["before"][attribute],
+                    change["after_unknown"][attribute]
+                ]),
+                json!([change["after"][attribute], null]),
+                "{attribute}"
+            );
+        }
+        // Another manager owns the field now: that is a conflict, with the manager's name and the way out.
+        let refused = bench.work.apply_plan();
+        if refused.code != Some(OK) {
+            refused
+                .expect(FAILED)
+                .says("someone")
+                .says("force_conflicts = true");
+            bench.work.plan().expect(HAS_CHANGES);
+            let forced = std::fs::read_to_string(bench.work.path().join("main.tf")).unwrap();
+            bench.main(&forced.replace(
+                "stop_grace_seconds = 5",
+                "stop_grace_seconds = 5\n  force_conflicts = true",
+            ));
+            bench.work.apply().expect(OK);
+            bench.main(&forced);
+            bench.work.apply().expect(OK);
+        }
+        bench.work.expect_no_changes();
+        assert_eq!(
+            bench.deployment("it")["spec"],
+            before,
+            "{attribute} is put back"
+        );
+    }
+}
+
+#[test]
+fn what_others_add_is_never_a_difference() {
+    let Some(bench) = bench("others") else { return };
+    bench
+        .main(&service(&format!(
+            "{}\n  env = {{ A = \"1\" }}",
+            gpu("nvidia-l4", 1)
+        )))
+        .applied();
+    bench
+        .cluster
+        .request(
+            "PATCH",
+            &format!("{}?fieldManager=webhook", bench.namespace.deployment("it")),
+            "application/strategic-merge-patch+json",
+            Some(&json!({"metadata": {"labels": {"x": "y"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}, "spec": {
+                "revisionHistoryLimit": 3, "replicas": 2, "template": {"metadata": {"annotations": {"sidecar.istio.io/status": "injected"}}, "spec": {
+                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}, {"key": "added", "operator": "Exists"}],
+                    "dnsPolicy": "Default", "priorityClassName": "important",
+                    "containers": [{"name": "it", "env": [{"name": "INJECTED", "value": "1"}], "resources": {"requests": {"ephemeral-storage": "1Gi"}}}, {"name": "proxy", "image": "envoy"}]}}}})),
+        )
+        .unwrap();
+    bench.work.expect_no_changes();
+    // And an update leaves it there.
+    bench
+        .main(&service(&format!(
+            "{}\n  env = {{ A = \"2\" }}",
+            gpu("nvidia-l4", 1)
+        )))
+        .applied();
+    let containers = bench.pod_spec("it")["containers"].clone();
+    assert_eq!(containers.as_array().unwrap().len(), 2);
+    assert!(containers.to_string().contains("INJECTED"));
+    assert_eq!(bench.deployment("it")["spec"]["replicas"], 2);
+}
+
+#[test]
+fn an_apply_goes_on_when_one_of_several_services_fails() {
+    let Some(bench) = bench("several") else {
+        return;
+    };
+    bench.main(
+        &(service("annotations = { \"loomplane.bench/outcome\" = \"crash-loop\" }")
+            + &super::named("well", "")),
+    );
+    bench.work.apply().expect(FAILED).says("The rollout failed");
+    assert!(bench.work.state_of("loomplane_gpu_service.well").is_some());
+    assert!(bench.work.state_of(IT).is_some());
+    bench.main(&(service("") + &super::named("well", "")));
+    bench.applied();
+    let _ = Duration::ZERO;
+}
