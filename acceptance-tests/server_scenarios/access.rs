@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Rack, provider, provider_with};
-use crate::servers::{Agent, Key};
+use crate::servers::{Agent, Engine, IMAGE, Key, Options, Server};
 use crate::terraform::{FAILED, OK};
 
 #[test]
@@ -116,4 +116,66 @@ fn s4_each_bad_login_is_refused_before_any_command_with_its_own_message() {
         assert_eq!(work.output("can"), true);
     }
     assert_eq!(server.connections(), 2);
+}
+
+#[test]
+fn s4_another_account_goes_through_a_jump_host_and_uses_sudo_when_told() {
+    if !std::path::Path::new("/usr/bin/sudo").exists() {
+        return crate::parts::cannot_start("sudo", "/usr/bin/sudo is missing");
+    }
+    let Some(engine) = Engine::shared() else {
+        return;
+    };
+    let start = |sudoers| {
+        Server::start(Options {
+            engine: Some(engine.clone()),
+            cards: 1,
+            sudoers: Some(sudoers),
+            ..Options::default()
+        })
+    };
+    let (Some(server), Some(jump)) = (
+        start("ops ALL=(root) NOPASSWD: /usr/bin/docker, /usr/local/bin/docker"),
+        start(""),
+    ) else {
+        return;
+    };
+    jump.authorize(&server.key);
+    let Some(work) = crate::terraform::Workspace::with_provider(crate::terraform::Cli::any())
+    else {
+        return;
+    };
+    let entry =
+        |more: &str| super::connection("rack1", &server, more).replace("\"root\"", "\"ops\"");
+    let through = |key: &str| {
+        format!(
+            "proxy_jump = {{ host = \"127.0.0.1\", port = {}, user = \"root\", host_key = \"{key}\" }}",
+            jump.port
+        )
+    };
+    work.file(
+        "main.tf",
+        &format!("resource \"loomplane_gpu_service\" \"app\" {{\n  name = \"sudo-{}\"\n  target = \"rack1\"\n  image = \"{IMAGE}\"\n  stop_grace_seconds = 0\n}}\n", server.port),
+    );
+    // Not permitted, and said how it would be.
+    work.file("provider.tf", &provider(&entry("")));
+    work.apply().expect(FAILED).says("docker_sudo = true");
+    // The jump host is verified too.
+    work.file(
+        "provider.tf",
+        &provider(&entry(&through(&server.host_key("ed25519")))),
+    );
+    work.plan().expect(FAILED).says("has CHANGED");
+    let direct = server.connections();
+    work.file(
+        "provider.tf",
+        &provider(&entry(&format!(
+            "docker_sudo = true\n{}",
+            through(&jump.host_key("ed25519"))
+        ))),
+    );
+    work.apply().expect(OK);
+    work.expect_no_changes();
+    assert!(jump.connections() > 0 && server.connections() > direct);
+    work.destroy().expect(OK);
 }

@@ -12,7 +12,13 @@ fn s1_a_server_shows_its_cards_and_who_holds_them() {
     let Some(work) = rack.work() else { return };
     work.file(
         "provider.tf",
-        &provider(&connection("rack1", &rack.server, "hourly_usd = 4")),
+        &provider(
+            &(connection("rack1", &rack.server, "hourly_usd = 4")
+                + &connection("unreachable", &rack.server, "").replace(
+                    &format!("port             = {}", rack.server.port),
+                    "port             = 1",
+                )),
+        ),
     );
     work.file("main.tf", &rack.service("app", &gpus(1)));
     work.apply().expect(OK);
@@ -55,10 +61,26 @@ fn s1_a_server_shows_its_cards_and_who_holds_them() {
         Some(2.0),
         "a share of the machine"
     );
+    assert_eq!(
+        (
+            all.as_array().unwrap().len(),
+            &all[1]["target"],
+            &all[1]["usable"]
+        ),
+        (2, &"unreachable".into(), &false.into()),
+        "{all:#}"
+    );
+    assert!(
+        all[1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("can't be reached"),
+        "it hides none of the others: {all:#}"
+    );
     let three = work.output("three");
     assert_eq!(
         (three.as_array().unwrap().len(), &three[0]["usable"]),
-        (1, &false.into()),
+        (2, &false.into()),
         "{three:#}"
     );
     assert!(
@@ -96,19 +118,19 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
                     9,
                 )
             },
-            "driver",
+            "kernel module is not loaded",
         ),
         Bad(
             "mismatch",
             |server| {
                 server.smi.fails("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54", 18)
             },
-            "reboot",
+            "version mismatch",
         ),
         Bad(
             "devices",
             |server| server.smi.fails("No devices were found", 6),
-            "No devices were found",
+            "sees no usable card",
         ),
         Bad(
             "nvml",
@@ -117,7 +139,7 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
                     .smi
                     .fails("Failed to initialize NVML: Unknown Error", 255)
             },
-            "Unknown Error",
+            "can't initialize NVML",
         ),
         Bad(
             "rights",
@@ -131,9 +153,9 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
         Bad(
             "lost",
             |server| {
-                server.smi.rows(&["!Unable to determine the device handle for GPU 0000:1b:00.0: GPU is lost. Reboot the system to recover this GPU".to_owned()], 15)
+                server.smi.fails("Unable to determine the device handle for GPU 0000:1b:00.0: GPU is lost. Reboot the system to recover this GPU", 15)
             },
-            "lost",
+            "a GPU is lost",
         ),
         Bad(
             "mig",
@@ -156,7 +178,37 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
             },
             "Strange 9000",
         ),
+        Bad(
+            "absent",
+            |server| {
+                std::fs::remove_file(server.path("bin/nvidia-smi")).unwrap();
+                server.smi.unplug();
+                server.smi.plug(0, None);
+            },
+            "driver is missing",
+        ),
         Bad("hung", |server| server.smi.sleeps(1000), "nvidia-smi"),
+        // What is odd and does no harm.
+        Bad(
+            "unsupported",
+            |server| {
+                server
+                    .smi
+                    .rows(&[row(0).replace("[N/A]", "[Not Supported]")], 0)
+            },
+            "",
+        ),
+        Bad(
+            "deprecated",
+            |server| {
+                server.smi.rows(
+                    &[row(0).replace("[N/A]", "[Requested functionality has been deprecated]")],
+                    0,
+                )
+            },
+            "",
+        ),
+        Bad("old", |server| server.smi.lacks("mig.mode.current"), ""),
     ];
     let start = |options: Options| {
         Server::start(Options {
@@ -223,6 +275,10 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
     let it = work.output("it");
     for (name, _, words) in &servers {
         let shown = &it[name];
+        if words.is_empty() {
+            assert_eq!(shown["can_take_gpu_work"], true, "{name}: {shown:#}");
+            continue;
+        }
         assert_eq!(shown["can_take_gpu_work"], false, "{name}: {shown:#}");
         let reason = shown["reason"].as_str().unwrap_or_default();
         assert!(
@@ -238,13 +294,16 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
     }
     let mut reasons: Vec<_> = servers
         .iter()
-        .map(|(name, ..)| it[name]["reason"].as_str().unwrap())
+        .filter_map(|(name, ..)| it[name]["reason"].as_str())
         .collect();
     reasons.sort_unstable();
     reasons.dedup();
     assert_eq!(
         reasons.len(),
-        servers.len(),
+        servers
+            .iter()
+            .filter(|(_, _, words)| !words.is_empty())
+            .count(),
         "each has its own: {reasons:#?}"
     );
     assert!(
@@ -264,17 +323,22 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
         server.assert_no_process_left("sleep");
     }
     let all = work.output("all");
-    assert_eq!(all.as_array().unwrap().len(), servers.len(), "{all:#}");
-    assert!(
-        all.as_array()
-            .unwrap()
-            .iter()
-            .all(|row| row["usable"] == false && row["reason"].is_string()),
-        "{all:#}"
-    );
+    let rows = all.as_array().unwrap();
+    assert_eq!(rows.len(), servers.len(), "{all:#}");
+    for row in rows {
+        let can = &it[row["target"].as_str().unwrap()]["can_take_gpu_work"];
+        assert_eq!(
+            (&row["usable"], row["reason"].is_null()),
+            (can, *can == true),
+            "{row:#}"
+        );
+    }
     // A service there is refused with that reason, on what it asks for.
     work.file("main.tf", &format!("resource \"loomplane_gpu_service\" \"app\" {{\n  name = \"app\"\n  target = \"mismatch\"\n  image = \"{IMAGE}\"\n  {}\n}}\n", gpus(1)));
-    work.plan().expect(FAILED).says("reboot").says("size.gpu");
+    work.plan()
+        .expect(FAILED)
+        .says("version mismatch")
+        .says("size.gpu");
     eprintln!("the check of {} servers took {:?}", servers.len(), run.took);
     assert!(run.took < Duration::from_secs(90));
 }

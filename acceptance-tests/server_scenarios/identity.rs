@@ -64,6 +64,21 @@ fn g9_a_renamed_server_keeps_its_services() {
         .expect(FAILED)
         .says("renamed is another machine now")
         .says(&rack.server.machine_id());
+    // Nor is it changed or deleted where refresh did not look.
+    let labeled = rack.service("app", &format!("labels = {{ a = \"b\" }}\n  {}", gpus(1)));
+    work.file("main.tf", &labeled.replace("\"rack1\"", "\"renamed\""));
+    work.apply_with(&["-refresh=false"])
+        .expect(FAILED)
+        .says("renamed is another machine now");
+    work.run(&["destroy", "-auto-approve", "-refresh=false"])
+        .expect(FAILED)
+        .says("renamed is another machine now");
+    work.file(
+        "main.tf",
+        &rack
+            .service("app", &gpus(1))
+            .replace("\"rack1\"", "\"renamed\""),
+    );
     work.file("provider.tf", &provider(&rack.connection("renamed")));
     work.expect_no_changes();
     work.destroy().expect(OK);
@@ -124,8 +139,11 @@ fn g8_a_connection_that_is_not_known_yet_plans_with_one_warning() {
         &format!("= {}\n", rack.server.port),
         "= terraform_data.port.output\n",
     );
-    let config = rack.service("app", &gpus(1))
-        + &rack.service("two", "")
+    // Arguments, too, may be known only at apply.
+    let late_gpus = gpus(1).replace("count = 1", "count = terraform_data.one.output");
+    let config = rack.service("app", &late_gpus)
+        + &rack.service("two", "env = { PORT = terraform_data.port.output }")
+        + "resource \"terraform_data\" \"one\" {\n  input = 1\n}\n"
         + &format!(
             "resource \"terraform_data\" \"port\" {{\n  input = {}\n}}\n",
             rack.server.port
@@ -135,7 +153,7 @@ fn g8_a_connection_that_is_not_known_yet_plans_with_one_warning() {
     work.plan()
         .expect(HAS_CHANGES)
         .says("not known yet")
-        .says("3 to add");
+        .says("4 to add");
     work.apply_plan().expect(OK);
     work.expect_no_changes();
     work.destroy().expect(OK);

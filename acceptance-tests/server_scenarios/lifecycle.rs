@@ -2,7 +2,7 @@
 
 use super::{AT_ONCE, Rack, gpus};
 use crate::servers::{IMAGE, OTHER_IMAGE};
-use crate::terraform::{FAILED, HAS_CHANGES, OK};
+use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK, Workspace};
 
 /// Every argument that means something on a server.
 fn maximal() -> String {
@@ -40,8 +40,17 @@ fn maximal() -> String {
 
 #[test]
 fn s3_a_minimal_service_lives_from_plan_to_destroy() {
+    for cli in Cli::BOTH {
+        lives(cli);
+    }
+}
+
+fn lives(cli: Cli) {
     let Some(rack) = Rack::shared(2) else { return };
-    let Some(work) = rack.work() else { return };
+    let Some(work) = Workspace::with_provider(cli) else {
+        return;
+    };
+    work.file("provider.tf", &super::provider(&rack.connection("rack1")));
     // What is smallest: three arguments.
     work.file(
         "main.tf",
@@ -182,8 +191,19 @@ fn g10_what_exists_is_refused_with_the_import_command_and_imports() {
         .expect(OK);
     work.expect_no_changes();
     assert_eq!(rack.container("hand"), id);
-    work.import("loomplane_gpu_service.hand", "rack1/none")
-        .expect(FAILED);
+    // The configuration that core writes for it fits it.
+    let Some(written) = rack.work() else { return };
+    written.file(
+        "main.tf",
+        &format!("import {{\n  to = loomplane_gpu_service.hand\n  id = \"rack1/{name}\"\n}}\n"),
+    );
+    written
+        .run(&["plan", "-generate-config-out=written.tf"])
+        .expect(OK)
+        .says("1 to import, 0 to add, 0 to change, 0 to destroy");
+    written.apply().expect(OK);
+    written.expect_no_changes();
+    assert_eq!(rack.container("hand"), id);
     work.destroy().expect(OK);
     work.import(
         "loomplane_gpu_service.hand",

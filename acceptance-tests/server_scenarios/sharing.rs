@@ -117,8 +117,12 @@ fn s3_applies_killed_at_random_share_no_card_and_leave_no_lock() {
     }
     // A killed apply's lock ends with its connection: the next apply of each needs no help. What was finished and is in no state is named with
     // the import command; what was not is taken over.
-    for work in &works {
-        let text = work.apply_with(&["-lock=false"]).text();
+    let running: Vec<_> = works
+        .iter()
+        .map(|work| work.start(&["apply", "-auto-approve", "-lock=false"]))
+        .collect();
+    for one in running {
+        let text = one.wait(LIMIT).text();
         for error in text.split("Error:").skip(1) {
             assert!(
                 error.contains("held by") || error.contains("terraform import ADDRESS rack1/"),

@@ -452,6 +452,8 @@ pub(super) async fn update(
     let watched = watched(cx);
     let mut planned = change.planned.clone();
     let name = known(&planned.name);
+    let report = look(target, cx, &watched.scope).await?;
+    same_machine(target, &planned, &report)?;
     let old = target
         .server
         .read_service(&name, &watched.scope)
@@ -463,7 +465,6 @@ pub(super) async fn update(
             format!("Container {name} is no longer on {}: something else removed it meanwhile. Run a plan again: it proposes to make it anew.", target.name),
         )
     })?;
-    let report = look(target, cx, &watched.scope).await?;
     settle_price(&mut planned, target, &report)?;
     planned.placement = Computed::null();
     planned.nodes = Computed::null();
@@ -596,13 +597,9 @@ pub(super) async fn read(
 ) -> Result<Option<GpuService>, Diagnostics> {
     let watched = watched(cx);
     let report = look(target, cx, &watched.scope).await?;
-    let found = report.target_uid.clone().unwrap_or_default();
-    match service.target_uid.known().filter(|uid| !uid.is_empty()) {
-        Some(stored) if *stored != found => {
-            return Err(other_machine(target, stored, &found).into());
-        }
-        Some(_) => {}
-        None => service.target_uid = found.into(),
+    same_machine(target, &service, &report)?;
+    if service.target_uid.known().is_none_or(String::is_empty) {
+        service.target_uid = report.target_uid.clone().unwrap_or_default().into();
     }
     let name = known(&service.name);
     let observed = target
@@ -637,15 +634,25 @@ pub(super) async fn read(
     Ok(Some(service))
 }
 
-fn other_machine(target: &ServerTarget, stored: &str, found: &str) -> Diagnostic {
-    Diagnostic::error(
+/// G9: another machine behind the connection than the one that the state was written for.
+fn same_machine(
+    target: &ServerTarget,
+    service: &GpuService,
+    report: &Report,
+) -> Result<(), Diagnostic> {
+    let found = report.target_uid.clone().unwrap_or_default();
+    let stored = service.target_uid.known().filter(|uid| !uid.is_empty());
+    let Some(stored) = stored.filter(|uid| **uid != found) else {
+        return Ok(());
+    };
+    Err(Diagnostic::error(
         format!("{} is another machine now", target.name),
         format!(
             "The state was written for the machine with the ID {stored}; behind the connection {} there is one with {found:?}. Nothing was changed. Point the connection back, or, if the old machine is gone for good, remove the service with a `removed` block with `lifecycle {{ destroy = false }}`.",
             target.name
         ),
     )
-    .at("target")
+    .at("target"))
 }
 
 pub(super) async fn delete(
@@ -655,14 +662,7 @@ pub(super) async fn delete(
 ) -> Result<(), Diagnostics> {
     let watched = watched(cx);
     let report = look(target, cx, &watched.scope).await?;
-    let found = report.target_uid.clone().unwrap_or_default();
-    if let Some(stored) = service
-        .target_uid
-        .known()
-        .filter(|uid| !uid.is_empty() && **uid != found)
-    {
-        return Err(other_machine(target, stored, &found).into());
-    }
+    same_machine(target, &service, &report)?;
     let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
     let spec = to_container(&service, None, &names);
     let volumes = spec.map(|spec| spec.volumes).unwrap_or_default();
