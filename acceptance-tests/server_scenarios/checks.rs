@@ -235,7 +235,7 @@ fn s2_each_failure_gives_its_own_reason_and_delays_no_other() {
                 arch: Some("aarch64"),
                 ..with_engine()
             },
-            "arm64",
+            "aarch64",
         ),
         ("docker", Options::default(), "Docker"),
     ] {

@@ -104,7 +104,7 @@ fn s5_a_maximal_service_is_stable_and_imports_into_an_empty_plan() {
     assert_eq!(state["monthly_usd"].as_f64(), Some(2190.0), "{state:#}");
     assert_eq!(state["endpoint"], "127.0.0.1:18080", "{state:#}");
     assert!(
-        state["status"].as_str().unwrap().contains("healthy"),
+        state["status"].as_str().unwrap().contains("running"),
         "{state:#}"
     );
     assert_eq!(rack.devices("max").len(), 2);

@@ -88,6 +88,12 @@ pub(super) async fn plan(
             set_price(&mut change.planned, &SharePrice::NoShare);
             change.planned.devices = Vec::new().into();
         }
+        if change.is_create() {
+            // G5: whether it can be made there does not wait for apply. What exists by its name may be on its way out.
+            look(target, cx, &watched.scope).await?;
+            let there = target.server.read_service(&name, &watched.scope).await;
+            there.map_err(|error| failed(target, &error))?;
+        }
         return limit(change);
     };
     let report = look(target, cx, &watched.scope).await?;
