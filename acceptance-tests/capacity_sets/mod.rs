@@ -127,8 +127,14 @@ fn pod(
 fn configuration(kubeconfig: &std::path::Path, rest: &str) -> String {
     format!(
         r#"
-        terraform {{ required_providers {{ loomplane = {{ source = "loomplane/loomplane" }} }} }}
-        provider "loomplane" {{ clusters = {{ lab = {{ config_path = "{}" }} }} }}
+        terraform {{
+          required_providers {{
+            loomplane = {{ source = "loomplane/loomplane" }}
+          }}
+        }}
+        provider "loomplane" {{
+          clusters = {{ lab = {{ config_path = "{}" }} }}
+        }}
         resource "loomplane_capacity_set" "fleet" {{
           name     = "fleet"
           cluster  = "lab"
