@@ -1,6 +1,7 @@
 //! Generated files equal a fresh run, and what documentation shows works: pages, examples and schema agree, and every block of
 //! HCL that a reader might copy is formatted and valid for the provider.
 
+mod names;
 mod rights;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -173,6 +174,21 @@ fn configurations_in_documentation_are_valid() {
         }
         assert!(wrong.is_empty(), "{cli:?}: {}", wrong.join("\n"));
     }
+}
+
+#[test]
+fn configurations_in_documentation_use_names_that_the_schemas_have() {
+    let mut wrong = Vec::new();
+    for (at, files) in configurations() {
+        for (name, text) in files.iter().filter(|(name, _)| name.ends_with(".tf")) {
+            wrong.extend(
+                names::unknown(text)
+                    .into_iter()
+                    .map(|path| format!("{at} {name}: {path}")),
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

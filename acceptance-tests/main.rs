@@ -35,6 +35,7 @@ mod kubernetes_adapter;
 mod layering;
 mod parts;
 mod scenarios;
+mod server_scenarios;
 mod servers;
 mod ssh_adapter;
 mod terraform;

@@ -4,6 +4,7 @@ mod access;
 mod check;
 mod containers;
 mod sharing;
+mod updates;
 
 use std::time::Duration;
 

@@ -1,7 +1,5 @@
 //! What happens between two plans: an interrupted apply, a rollout that can't succeed, changes behind Terraform's back.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::{IT, SOON, actions, bench, bench_by, gpu, service};
@@ -25,26 +23,15 @@ fn ctrl_c_in_a_create_leaves_a_state_from_which_the_next_apply_finishes() {
         bench.main(&service(NEVER));
         let mut apply = bench.work.start(&["apply", "-auto-approve"]);
         apply.await_text("Creating...", SOON);
-        bench.cluster.await_true(
-            &format!(
-                "/apis/apps/v1/namespaces/{}/deployments",
-                bench.namespace.name()
-            ),
-            SOON,
-            |found| found["items"].as_array().unwrap().len() == 1,
-        );
+        bench.await_pod("never-ready");
         apply.interrupt();
-        let ended = apply.wait(SOON).expect(FAILED);
-        assert!(
-            ended
-                .text()
-                .contains("Stopped while trying to wait for the rollout"),
-            "{}",
-            ended.text()
-        );
+        // It may have come as far as the wait for the rollout, or be about to finish the creation.
+        apply
+            .wait(SOON)
+            .expect(FAILED)
+            .says("Stopped while trying to");
         let state = bench.state();
         assert_eq!(state["id"], format!("{}/it", bench.namespace.name()));
-        assert_eq!(state["status"], "unavailable (0 of 1 ready)");
         bench.main(&service(""));
         bench.applied();
         assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
@@ -62,16 +49,13 @@ fn ctrl_c_in_an_update_is_gone_on_with_by_the_next_apply() {
     bench.main(&service(&slow("15s")));
     let mut apply = bench.work.start(&["apply", "-auto-approve"]);
     apply.await_text("Modifying...", SOON);
-    bench
-        .cluster
-        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
-            found["metadata"]["generation"] == 2
-        });
+    bench.await_pod("slow-start");
     apply.interrupt();
+    // The wait for the rollout has begun, or is about to.
     apply
         .wait(SOON)
         .expect(FAILED)
-        .says("Stopped while trying to wait for the rollout");
+        .says("Stopped while trying to");
     // The configuration is applied, the rollout is not: the plan says so, and goes on.
     bench
         .work
@@ -91,15 +75,13 @@ fn an_interrupted_update_that_ended_well_by_itself_needs_no_apply() {
     };
     bench.main(&service("")).applied();
     bench.main(&service(&slow("4s")));
-    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
-    bench
-        .cluster
-        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
-            found["metadata"]["generation"] == 2
-        });
-    apply.await_text("Modifying...", SOON);
+    let apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
     apply.interrupt();
-    apply.wait(SOON).expect(FAILED);
+    apply
+        .wait(SOON)
+        .expect(FAILED)
+        .says("Stopped while trying to");
     bench
         .cluster
         .await_true(&bench.namespace.deployment("it"), SOON, |found| {
@@ -118,7 +100,13 @@ fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
     bench.main(&service(&format!(
         "{NEVER}\n  timeouts = {{ create = \"3s\", update = \"3s\" }}"
     )));
-    bench.work.apply().expect(FAILED).says("0 of 1");
+    bench
+        .work
+        .apply()
+        .expect(FAILED)
+        .says("The rollout failed")
+        .says("it was not done within 3 s")
+        .says_not("Stopped while");
     assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
     bench.work.destroy().expect(OK);
     assert_eq!(bench.left(), Vec::<String>::new());
@@ -157,7 +145,7 @@ fn deleted_behind_terraform_s_back_is_made_again() {
 }
 
 #[test]
-fn deleted_behind_terraform_s_back_with_its_service_there_is_made_again() {
+fn g10_leftovers_of_a_deleted_deployment_are_named_and_then_it_is_made_again() {
     let Some(bench) = bench("halfdeleted") else {
         return;
     };
@@ -165,9 +153,17 @@ fn deleted_behind_terraform_s_back_with_its_service_there_is_made_again() {
         .main(&service("ports = [{ name = \"http\", port = 8000 }]\n  secret_env = { A = \"b\" }\n  secret_env_version = 1"))
         .applied();
     bench.cluster.delete(&bench.namespace.deployment("it"));
-    let plan = bench.work.plan().expect(HAS_CHANGES);
-    assert!(plan.text().contains("1 to add"), "{}", plan.text());
-    bench.work.apply_plan().expect(OK);
+    // G10: what is left of it is not taken over silently, and the message says what to do.
+    bench.work.plan().expect(HAS_CHANGES).says("1 to add");
+    bench
+        .work
+        .apply_plan()
+        .expect(FAILED)
+        .says("exists already")
+        .says("If it is a leftover, delete it");
+    bench.cluster.delete(&bench.path("services", "it"));
+    bench.cluster.delete(&bench.path("secrets", "it-env"));
+    bench.work.apply().expect(OK);
     bench.work.expect_no_changes();
 }
 
@@ -196,7 +192,7 @@ fn what_was_set_and_is_changed_behind_terraform_s_back_is_a_difference_and_is_pu
     let Some(bench) = bench("drift") else { return };
     bench
         .main(&service(&format!(
-            "{}\n  env = {{ A = \"1\" }}\n  replicas = 1\n  labels = {{ team = \"ml\" }}\n  command = [\"/pause\"]\n  stop_grace_seconds = 5",
+            "{}\n  env = {{ A = \"1\" }}\n  replicas = 1\n  labels = {{ team = \"ml\" }}\n  command = [\"/pause\"]\n  stop_grace_seconds = 5\n  force_conflicts = true",
             gpu("nvidia-h100-80gb", 1)
         )))
         .applied();
@@ -263,24 +259,8 @@ fn what_was_set_and_is_changed_behind_terraform_s_back_is_a_difference_and_is_pu
                 "{attribute}"
             );
         }
-        // Another manager owns the field now: that is a conflict, with the manager's name and the way out.
-        let refused = bench.work.apply_plan();
-        if refused.code != Some(OK) {
-            refused
-                .expect(FAILED)
-                .says("someone")
-                .says("force_conflicts = true");
-            bench.work.plan().expect(HAS_CHANGES);
-            let forced = std::fs::read_to_string(bench.work.path().join("main.tf")).unwrap();
-            bench.main(&forced.replace(
-                "stop_grace_seconds = 5",
-                "stop_grace_seconds = 5\n  force_conflicts = true",
-            ));
-            bench.work.apply().expect(OK);
-            bench.main(&forced);
-            bench.work.apply().expect(OK);
-        }
-        bench.work.expect_no_changes();
+        bench.work.apply_plan().expect(OK);
+        bench.work.plan().expect(OK);
         assert_eq!(
             bench.deployment("it")["spec"],
             before,
@@ -306,7 +286,6 @@ fn what_others_add_is_never_a_difference() {
             "application/strategic-merge-patch+json",
             Some(&json!({"metadata": {"labels": {"x": "y"}, "annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}, "spec": {
                 "revisionHistoryLimit": 3, "replicas": 2, "template": {"metadata": {"annotations": {"sidecar.istio.io/status": "injected"}}, "spec": {
-                    "tolerations": [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "present", "effect": "NoSchedule"}, {"key": "added", "operator": "Exists"}],
                     "dnsPolicy": "Default", "priorityClassName": "important",
                     "containers": [{"name": "it", "env": [{"name": "INJECTED", "value": "1"}], "resources": {"requests": {"ephemeral-storage": "1Gi"}}}, {"name": "proxy", "image": "envoy"}]}}}})),
         )
@@ -339,5 +318,34 @@ fn an_apply_goes_on_when_one_of_several_services_fails() {
     assert!(bench.work.state_of(IT).is_some());
     bench.main(&(service("") + &super::named("well", "")));
     bench.applied();
-    let _ = Duration::ZERO;
+}
+
+#[test]
+fn g10_a_field_that_another_manages_is_refused_with_its_name_unless_forced() {
+    let Some(bench) = bench("conflict") else {
+        return;
+    };
+    bench.main(&service("")).applied();
+    bench
+        .cluster
+        .request(
+            "PATCH",
+            &format!("{}?fieldManager=someone", bench.namespace.deployment("it")),
+            "application/strategic-merge-patch+json",
+            Some(&json!({"spec": {"template": {"spec": {"containers": [{"name": "it", "image": "theirs"}]}}}})),
+        )
+        .unwrap();
+    assert_eq!(actions(&bench.change()), "update");
+    bench
+        .work
+        .apply_plan()
+        .expect(FAILED)
+        .says("image is managed by someone")
+        .says("force_conflicts = true");
+    assert_eq!(bench.pod_spec("it")["containers"][0]["image"], "theirs");
+    bench.main(&service("force_conflicts = true")).applied();
+    assert_eq!(
+        bench.pod_spec("it")["containers"][0]["image"],
+        "registry.k8s.io/pause:3.10"
+    );
 }

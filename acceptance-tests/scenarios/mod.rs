@@ -166,6 +166,17 @@ impl<'a> Bench<'a> {
         self.cluster.merge(&self.namespace.deployment(name), patch);
     }
 
+    /// Waits until there is a pod on a node whose annotation `outcome` is this one (of `control-plane/stages`): the rollout has begun.
+    fn await_pod(&self, outcome: &str) {
+        let path = format!("/api/v1/namespaces/{}/pods", self.namespace.name());
+        self.cluster.await_true(&path, SOON, |pods| {
+            pods["items"].as_array().unwrap().iter().any(|pod| {
+                pod["metadata"]["annotations"]["loomplane.bench/outcome"] == outcome
+                    && pod["spec"]["nodeName"].is_string()
+            })
+        });
+    }
+
     /// Names of what is left in the namespace, of every kind that a service is made of.
     fn left(&self) -> Vec<String> {
         let namespace = self.namespace.name();

@@ -124,7 +124,7 @@ fn two_aliases_of_the_provider_work_side_by_side() {
     let (Some(one), Some(two)) = (
         cluster(),
         Cluster::own(
-            Parts::Api,
+            Parts::All,
             &[NodeGroup::new("a100", 1, 8)
                 .label("nvidia.com/gpu.product", "NVIDIA-A100-SXM4-80GB")],
         ),

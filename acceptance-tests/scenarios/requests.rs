@@ -9,13 +9,13 @@ fn g5_a_kind_that_the_cluster_lacks_is_refused_at_plan_per_node_group() {
         let Some(bench) = bench_by(cli, "g5") else {
             return;
         };
-        bench.main(&service(&gpu("nvidia-b200", 1)));
+        bench.main(&service(&gpu("nvidia-h200-141gb", 1)));
         let refused = bench
             .work
             .plan()
             .expect(FAILED)
             .says("Error: prod can't meet this GPU request")
-            .says("Asked for 1 x nvidia-b200 on one node. prod has 28 GPU nodes:")
+            .says("Asked for 1 x nvidia-h200-141gb on one node. prod has 28 GPU nodes:")
             .says("16 nodes have nvidia-l4 (1 GPU per node)")
             .says("12 nodes have nvidia-h100-80gb (8 GPUs per node)")
             .says("data.loomplane_gpu_targets lists them");

@@ -18,7 +18,7 @@ fn a_write_only_secret_is_in_no_state_plan_or_log() {
             .env("TF_VAR_key", SECRET);
         let with = |version: u32| {
             format!(
-                "variable \"key\" {{\n  sensitive = true\n}}\n{}",
+                "variable \"key\" {{\n  ephemeral = true\n}}\n{}",
                 service(&format!(
                     "secret_env = {{ API_KEY = var.key }}\n  secret_env_version = {version}"
                 ))
@@ -107,7 +107,7 @@ fn a_connection_s_token_is_in_no_state_plan_or_log() {
     bench.work.file(
         "provider.tf",
         &format!(
-            "{}variable \"token\" {{\n  sensitive = true\n}}\nprovider \"loomplane\" {{\n  clusters = {{\n    prod = {{\n      host = {}\n      token = var.token\n      cluster_ca_certificate = file({})\n      namespace = {:?}\n    }}\n  }}\n}}\n",
+            "{}variable \"token\" {{\n  ephemeral = true\n}}\nprovider \"loomplane\" {{\n  clusters = {{\n    prod = {{\n      host = {}\n      token = var.token\n      cluster_ca_certificate = file({})\n      namespace = {:?}\n    }}\n  }}\n}}\n",
             super::REQUIRED, cluster["server"], cluster["certificate-authority"], bench.namespace.name()
         ),
     );

@@ -75,7 +75,7 @@ fn g5_an_unknown_request_that_can_t_be_met_stops_at_apply_before_anything_is_mad
         return;
     };
     bench.main(&from_another(
-        "{ kind = \"nvidia-b200\", count = 4 }",
+        "{ kind = \"nvidia-h200-141gb\", count = 4 }",
         "size = { gpu = { kind = terraform_data.from.output.kind, count = terraform_data.from.output.count } }",
     ));
     bench.work.plan().expect(HAS_CHANGES);
@@ -119,7 +119,7 @@ fn g9_an_unknown_connection_plans_with_one_warning_and_is_checked_at_apply() {
         bench.work.apply_plan().expect(OK).says("3 added");
         bench.work.expect_no_changes();
         // A data source that waits for a change is read at apply.
-        assert_eq!(bench.work.output("first"), "nvidia-h100-80gb");
+        assert_eq!(bench.work.output("first"), "nvidia-l4");
         // The connection becomes unknown again: the state is kept, and nothing is stranded.
         bench
             .work
@@ -139,7 +139,7 @@ fn g9_a_request_behind_an_unknown_connection_is_refused_at_apply_before_anything
         return;
     };
     unknown_connection(&bench);
-    bench.main(&service(&gpu("nvidia-b200", 1)));
+    bench.main(&service(&gpu("nvidia-h200-141gb", 1)));
     bench
         .work
         .plan()

@@ -336,7 +336,7 @@ fn may_leave(holder: &Holder, staying: &BTreeSet<String>) -> bool {
         .is_some_and(|service| !staying.contains(service))
 }
 
-/// Who but the service itself holds a card.
+/// Who but the service itself holds a card. A container without our mark that has its name is one that was imported.
 fn others<'a>(
     card: &CheckedCard,
     ledger: &'a Ledger,
@@ -346,7 +346,7 @@ fn others<'a>(
         .as_ref()
         .map_or(&[][..], |uuid| ledger.holders(uuid))
         .iter()
-        .filter(move |holder| holder.service.as_deref() != Some(service))
+        .filter(move |holder| holder.service.as_deref().unwrap_or(&holder.container) != service)
 }
 
 fn counted_holders(

@@ -226,7 +226,9 @@ pub enum Error {
         source: Cause,
     },
     /// Stopped by the user.
-    #[error("Stopped while trying to {doing} on cluster {cluster}, as asked.")]
+    #[error(
+        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached. The state holds what is there; plan again to see what is left to do."
+    )]
     Canceled {
         /// Connection name.
         cluster: String,
@@ -235,7 +237,7 @@ pub enum Error {
     },
     /// G10: what is to be created is there already.
     #[error(
-        "{object} exists already on cluster {cluster}, and Loomplane takes nothing over silently. To manage it here, import it:\n  terraform import ADDRESS '{import_id}'\nor choose another name, or delete it."
+        "{object} exists already on cluster {cluster}, and Loomplane takes nothing over silently. {}", way_out(.object, .import_id)
     )]
     AlreadyExists {
         /// Connection name.
@@ -301,6 +303,20 @@ pub enum Error {
         /// Finalizers.
         waiting_for: Option<String>,
     },
+}
+
+/// What to do about an object in the way. Only a Deployment can be imported; the rest of a service comes with it.
+fn way_out(object: &ObjectName, import_id: &str) -> String {
+    let import = format!("import it:\n  terraform import ADDRESS '{import_id}'\n");
+    match object.kind {
+        "Deployment" => format!("To manage it here, {import}or choose another name, or delete it."),
+        "PersistentVolumeClaim" => format!(
+            "It may hold the data of an earlier service: to use it again apply the service without this volume first, then with it. If the Deployment of this service is there, {import}Else choose another name, or delete the claim."
+        ),
+        _ => format!(
+            "If the Deployment of this service is there too, {import}If it is a leftover, delete it; else choose another name."
+        ),
+    }
 }
 
 impl Error {

@@ -10,6 +10,9 @@ use crate::{kubernetes::Cancel, ssh::Scope};
 /// For an operation without a limit of its own.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// How long after an operation's time is up work is stopped that did not end by itself.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// A signal that fires when the user stops Terraform or the operation's time is up. Work that must not be dropped halfway looks at
 /// it between its steps.
 pub(super) struct Watched {
@@ -34,7 +37,8 @@ pub(super) fn watched<C>(cx: &Context<'_, C>) -> Watched {
         match left {
             Some(left) => tokio::select! {
                 () = stop.stopped() => {}
-                () = tokio::time::sleep(left) => {}
+                // What knows the limit itself ends by it, with a better message.
+                () = tokio::time::sleep(left + GRACE) => {}
             },
             None => stop.stopped().await,
         }

@@ -97,8 +97,58 @@ pub(super) fn server_error(server: &str, error: &SshError) -> Diagnostic {
         }
         cause = error.source();
     }
-    Diagnostic::error(
-        format!("The operation on server {server} failed"),
-        format!("{server}: {text}."),
-    )
+    let (summary, path) = server_summary(server, error);
+    let detail = if text.contains(server) {
+        format!("{text}.")
+    } else {
+        format!("{server}: {text}.")
+    };
+    let diagnostic = Diagnostic::error(summary, detail);
+    match path {
+        Some(path) => diagnostic.at(path),
+        None => diagnostic,
+    }
+}
+
+/// What went wrong in a few words, and the attribute that it is about.
+fn server_summary(server: &str, error: &SshError) -> (String, Option<&'static str>) {
+    match error {
+        SshError::Shared(error) => server_summary(server, error),
+        SshError::Unreachable { .. }
+        | SshError::Handshake { .. }
+        | SshError::ConnectionLost { .. } => (format!("{server} can't be reached"), None),
+        SshError::UnknownHostKey { .. }
+        | SshError::ChangedHostKey { .. }
+        | SshError::RevokedHostKey { .. }
+        | SshError::HostKeyType { .. }
+        | SshError::NoHostKeyPolicy { .. }
+        | SshError::HostKeyConfig { .. } => {
+            (format!("The host key of {server} can't be trusted"), None)
+        }
+        SshError::PrivateKey { .. } | SshError::Agent { .. } | SshError::LoginRefused { .. } => {
+            (format!("Can't log in to {server}"), None)
+        }
+        SshError::TimedOut { .. } => (format!("{server} took too long"), None),
+        SshError::Cancelled { .. } => ("Interrupted".to_owned(), None),
+        SshError::Refused { .. } => ("The server's Docker can't run this".to_owned(), None),
+        SshError::Docker { .. } => (format!("Docker can't be used on {server}"), None),
+        SshError::NoGpuAccess { .. } => (
+            format!("Docker on {server} can't reach the GPUs"),
+            Some("size.gpu"),
+        ),
+        SshError::Pull { .. } => ("The image can't be pulled".to_owned(), Some("image")),
+        SshError::Exists { .. } => ("It exists already".to_owned(), Some("name")),
+        SshError::Busy { .. } => ("Another apply is at work on it".to_owned(), Some("name")),
+        SshError::Gone { .. } => (format!("Not found on {server}"), None),
+        SshError::DevicesHeld { .. } => (
+            format!("The GPUs of {server} are held by others"),
+            Some("size.gpu"),
+        ),
+        SshError::NotRunning { .. } => ("The container did not come up".to_owned(), None),
+        SshError::NotHealthy { .. } => ("The container is not healthy".to_owned(), None),
+        SshError::UpdateFailed { .. } => ("The update failed".to_owned(), None),
+        SshError::Command { .. } | SshError::Engine { .. } | SshError::Lock { .. } => {
+            (format!("The operation on {server} failed"), None)
+        }
+    }
 }

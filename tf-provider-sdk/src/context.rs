@@ -12,6 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     stop::StopToken,
+    value::Value,
 };
 
 /// The surroundings of one operation.
@@ -35,6 +36,7 @@ struct Limit {
 pub(crate) struct Shared {
     report: Mutex<Diagnostics>,
     private: Mutex<BTreeMap<String, serde_json::Value>>,
+    kept: Mutex<Option<Value>>,
 }
 
 /// Why a wait ended early.
@@ -109,8 +111,18 @@ impl<'a, C> Context<'a, C> {
         }
     }
 
+    /// Remembers the object as it is by now, in `create` and `update`: this is what is stored should the operation end with an error that
+    /// says nothing of what it [left](crate::resource::Failed::left), or with a panic. Call it as soon as an API has taken a request, so that
+    /// nothing is made that Terraform does not know of.
+    pub fn keep<T: Serialize>(&self, object: &T) {
+        match crate::ser::to_value(object) {
+            Ok(value) => *lock(&self.shared.kept) = Some(value),
+            Err(why) => tracing::warn!(%why, "the object to keep has no form as a value"),
+        }
+    }
+
     /// Private data that an earlier operation on this object left under `key`. It is stored beside the state and not encrypted:
-    /// never a secret.
+    /// never a secret. Data of another form than `T` reads as none.
     pub fn private<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         let value = lock(&self.shared.private).get(key).cloned()?;
         serde_json::from_value(value).ok()
@@ -118,7 +130,11 @@ impl<'a, C> Context<'a, C> {
 
     /// Leaves private data for later operations on this object; `None` removes it.
     pub fn set_private<T: Serialize>(&self, key: &str, value: Option<T>) {
-        let value = value.and_then(|value| serde_json::to_value(value).ok());
+        let value = value.and_then(|value| {
+            let json = serde_json::to_value(value);
+            json.inspect_err(|why| tracing::warn!(%why, key, "private data has no form as JSON"))
+                .ok()
+        });
         let mut private = lock(&self.shared.private);
         match value {
             Some(value) => drop(private.insert(key.to_owned(), value)),
@@ -138,7 +154,13 @@ impl Shared {
         Self {
             report: Mutex::default(),
             private: Mutex::new(serde_json::from_slice(bytes).unwrap_or_default()),
+            kept: Mutex::default(),
         }
+    }
+
+    /// What the operation said is there, should it fail: see [`Context::keep`].
+    pub(crate) fn take_kept(&self) -> Option<Value> {
+        lock(&self.kept).take()
     }
 
     pub(crate) fn take_report(&self) -> Diagnostics {

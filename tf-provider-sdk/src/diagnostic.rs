@@ -41,6 +41,21 @@ impl Diagnostic {
             ..Self::error(summary, detail)
         }
     }
+    /// An error whose detail is what `cause` and the causes behind it say.
+    pub fn caused_by(summary: impl Into<String>, cause: &dyn std::error::Error) -> Self {
+        let mut detail = cause.to_string();
+        let mut next = cause.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Many errors repeat the text of their cause.
+            if !detail.ends_with(&text) {
+                detail.push_str(": ");
+                detail.push_str(&text);
+            }
+            next = cause.source();
+        }
+        Self::error(summary, detail)
+    }
     /// The same message, about the attribute at `path`.
     #[must_use]
     pub fn at(mut self, path: impl Into<Path>) -> Self {
@@ -102,8 +117,43 @@ impl Diagnostics {
     }
 }
 
+/// Turns the error of a result into a diagnostic: `fs::write(&path, text).explain("The file can't be written")?`.
+pub trait Explain<T> {
+    /// The value, or an error with this summary whose detail is what the causes say.
+    ///
+    /// # Errors
+    /// The error of the result, as a diagnostic.
+    fn explain(self, summary: impl Into<String>) -> Result<T, Diagnostic>;
+}
+
+impl<T, E: std::error::Error> Explain<T> for Result<T, E> {
+    fn explain(self, summary: impl Into<String>) -> Result<T, Diagnostic> {
+        self.map_err(|cause| Diagnostic::caused_by(summary, &cause))
+    }
+}
+
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
         Self(vec![diagnostic])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Link(&'static str, #[source] Option<Box<Link>>);
+
+    #[test]
+    fn an_explained_error_names_every_cause_once() {
+        let deepest = Link("no route", None);
+        let repeats = Link("can't connect: no route", Some(Box::new(deepest)));
+        let outer: Result<(), Link> = Err(Link("request failed", Some(Box::new(repeats))));
+        let why = outer.explain("The fleet can't be listed").unwrap_err();
+        assert_eq!(why.summary, "The fleet can't be listed");
+        assert_eq!(why.detail, "request failed: can't connect: no route");
+        assert!(why.is_error());
     }
 }

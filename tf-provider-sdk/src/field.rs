@@ -274,6 +274,21 @@ macro_rules! from_known {
 }
 from_known!(Computed, Stable, OptionalComputed);
 
+macro_rules! collected {
+    ($($name:ident),*) => { $(impl<T, C: FromIterator<T>> FromIterator<T> for $name<C> {
+        fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+            C::from_iter(items).into()
+        }
+    })* };
+}
+collected!(Computed, Stable, OptionalComputed);
+
+impl<T> FromIterator<T> for SetOf<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        SetOf(items.into_iter().collect())
+    }
+}
+
 /// A set: order has no meaning, and equal elements are one.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]

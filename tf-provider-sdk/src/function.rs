@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    schema::{Schema, SchemaError},
+    schema::{Attribute, Schema, SchemaError},
     types::Type,
     value::Value,
 };
@@ -17,14 +17,19 @@ pub trait Function: Send + Sync + 'static {
     /// What it does, in a line.
     const SUMMARY: &'static str;
     /// What it does, takes and returns, in Markdown.
-    const DESCRIPTION: &'static str;
+    const DESCRIPTION: &'static str = Self::SUMMARY;
     /// What it returns.
     type Output: Serialize + JsonSchema;
 
-    /// What it takes, in order.
+    /// What it takes, in order. An argument may only be null where the parameter's type is an `Option`.
     fn parameters() -> Vec<Parameter>;
 
-    /// The result for arguments that are known and not null.
+    /// What it takes after the others, any number of times.
+    fn variadic() -> Option<Parameter> {
+        None
+    }
+
+    /// The result for arguments that are known.
     ///
     /// # Errors
     /// What is wrong, and with which argument.
@@ -39,6 +44,7 @@ pub struct Parameter {
     /// What it means.
     pub description: &'static str,
     pub(crate) ty: fn() -> Result<Type, SchemaError>,
+    pub(crate) nullable: bool,
 }
 
 impl Parameter {
@@ -48,22 +54,31 @@ impl Parameter {
             name,
             description,
             ty: type_of::<T>,
+            nullable: attribute_of::<T>().is_ok_and(|attribute| attribute.optional),
         }
     }
 }
 
 /// The type of a Rust type that a schema can express.
 pub(crate) fn type_of<T: JsonSchema>() -> Result<Type, SchemaError> {
+    Ok(attribute_of::<T>()?.ty())
+}
+
+/// The attribute that a field of a Rust type would be.
+fn attribute_of<T: JsonSchema>() -> Result<Attribute, SchemaError> {
     #[derive(JsonSchema)]
     #[allow(dead_code)]
     struct Wrapper<T> {
         value: T,
     }
     let mut schema = Schema::of::<Wrapper<T>>(0)?;
-    Ok(schema
+    schema
         .attributes
         .remove("value")
-        .map_or(Type::Dynamic, |attribute| attribute.ty()))
+        .ok_or_else(|| SchemaError {
+            path: "value".to_owned(),
+            message: "has no type".to_owned(),
+        })
 }
 
 /// The arguments of a call.
@@ -74,10 +89,18 @@ impl Arguments {
     /// The argument at `index`, from 0.
     ///
     /// # Errors
-    /// Where it does not have the type `T`.
+    /// Where it does not have the type `T`. An argument that was not given is null.
     pub fn get<T: DeserializeOwned>(&self, index: usize) -> Result<T, FunctionError> {
         let value = self.0.get(index).unwrap_or(&Value::Null);
         crate::de::from_value(value).map_err(|why| FunctionError::argument(index, why.to_string()))
+    }
+
+    /// The arguments from `index` on: those of the variadic parameter.
+    ///
+    /// # Errors
+    /// Where one of them does not have the type `T`.
+    pub fn rest<T: DeserializeOwned>(&self, index: usize) -> Result<Vec<T>, FunctionError> {
+        (index..self.0.len()).map(|index| self.get(index)).collect()
     }
 }
 
@@ -91,6 +114,13 @@ pub struct FunctionError {
 }
 
 impl FunctionError {
+    /// An error about the call as a whole.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            argument: None,
+        }
+    }
     /// An error about one argument.
     pub fn argument(index: usize, text: impl Into<String>) -> Self {
         Self {

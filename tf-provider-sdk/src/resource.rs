@@ -52,7 +52,8 @@ pub trait Resource:
         async { Ok(()) }
     }
 
-    /// Makes the object, and returns the planned value with everything that was unknown filled in.
+    /// Makes the object, and returns the planned value with everything that was unknown filled in. What fails after something was made must
+    /// say what is left ([`Failed::leaving`]), or have said so before ([`Context::keep`]).
     fn create(
         change: Change<Self>,
         cx: &Context<'_, Self::Client>,
@@ -147,7 +148,8 @@ impl<T> Change<T> {
     pub fn touch(&mut self) {
         self.touched = true;
     }
-    /// Asks for a new object, because of the attribute at `path`.
+    /// Asks for a new object, because of the attribute at `path`: one that differs from before, or one that the provider computes (it is
+    /// then planned as unknown). Another attribute that is as it was is no reason, and Terraform would pass over it.
     pub fn replace(&mut self, path: impl Into<Path>) {
         self.replaced.push(path.into());
     }
@@ -195,6 +197,22 @@ pub enum ImportId {
     Id(String),
     /// `identity` in an `import` block: the attributes of [`Resource::IDENTITY`].
     Identity(Value),
+}
+
+impl ImportId {
+    /// The ID as text, for a resource that is imported in no other way.
+    ///
+    /// # Errors
+    /// Where an identity was given.
+    pub fn into_id(self) -> Result<String, Diagnostic> {
+        match self {
+            ImportId::Id(id) => Ok(id),
+            ImportId::Identity(_) => Err(Diagnostic::error(
+                "An ID is required",
+                "This resource is imported by its ID, not by an identity: write `id` in the `import` block.",
+            )),
+        }
+    }
 }
 
 /// The state of another type of resource, which a `moved` block gives to this one.

@@ -1,11 +1,14 @@
 //! No input makes a decoder panic, recurse without end, or take memory out of proportion.
 //!
-//! Random bytes and mutations of the golden vectors, for `FUZZ_SECONDS` (2 unless set) from `FUZZ_SEED`. A binary of its own with one test,
-//! since it counts every allocation of the process.
+//! Random bytes and mutations of the golden vectors, for `LOOMPLANE_FUZZ_SECONDS` (2 unless set) each, from `LOOMPLANE_FUZZ_SEED`. A binary
+//! of its own whose tests take turns, since it counts every allocation of the process.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use peak_alloc::PeakAlloc;
 use serde_json::Value as Json;
@@ -138,8 +141,8 @@ fn within_allowance<T>(name: &str, input: &[u8], read: impl FnOnce() -> T) -> T 
     answer
 }
 
-/// Reads an input every way; what was read is written and read again.
-fn check(input: &[u8], ty: &Type) -> bool {
+/// Reads an input as msgpack; what was read is written and read again. Whether it is a value.
+fn check_msgpack(input: &[u8], ty: &Type) -> bool {
     let read = within_allowance("msgpack", input, || msgpack::decode(input, ty));
     if let Ok(value) = &read {
         let written = msgpack::encode(value, ty)
@@ -151,6 +154,11 @@ fn check(input: &[u8], ty: &Type) -> bool {
             "{input:02x?} as {ty}: {value:?} became {again:?}"
         );
     }
+    read.is_ok()
+}
+
+/// Reads an input as state JSON, strictly and leniently; what was read is written and read again. Whether it is a value.
+fn check_json(input: &[u8], ty: &Type) -> bool {
     let strict = within_allowance("json", input, || json::decode(input, ty));
     let lenient = within_allowance("lenient json", input, || json::decode_lenient(input, ty));
     if let Ok(value) = &strict {
@@ -166,15 +174,34 @@ fn check(input: &[u8], ty: &Type) -> bool {
             "{input:02x?} as {ty}: {value:?} became {again:?}"
         );
     }
-    let _ = within_allowance("type", input, || {
-        Type::from_json(input).map(|ty| ty.to_json())
-    });
-    if let Ok(text) = std::str::from_utf8(input) {
-        let _ = within_allowance("number", input, || {
-            text.parse::<Number>().map(|number| number.to_string())
-        });
+    lenient.is_ok()
+}
+
+/// Reads an input as a type, and as a number. Whether it is a type; one that was read is written and read again.
+fn check_type(input: &[u8]) -> bool {
+    let read = within_allowance("type", input, || Type::from_json(input));
+    if let Ok(ty) = &read {
+        let again = Type::from_json(&ty.to_json()).expect("what was written can be read");
+        assert_eq!(again, *ty, "{input:02x?}");
     }
-    read.is_ok() || lenient.is_ok()
+    if let Ok(text) = std::str::from_utf8(input) {
+        let number = within_allowance("number", input, || text.parse::<Number>());
+        if let Ok(number) = number {
+            let again: Number = number
+                .to_string()
+                .parse()
+                .expect("what was written can be read");
+            assert_eq!(again, number, "{text:?}");
+        }
+    }
+    read.is_ok()
+}
+
+/// Reads an input every way.
+fn check(input: &[u8], ty: &Type) {
+    check_msgpack(input, ty);
+    check_json(input, ty);
+    check_type(input);
 }
 
 fn setting(name: &str, otherwise: u64) -> u64 {
@@ -209,50 +236,99 @@ fn nasty(deep: &Type) {
     }
 }
 
-#[test]
-fn no_input_is_too_much() {
+/// Types, and values of them in both forms: the golden vectors.
+struct Golden {
+    types: Vec<Type>,
+    msgpacks: Vec<Vec<u8>>,
+    jsons: Vec<Vec<u8>>,
+}
+
+fn golden() -> Golden {
     let file: Json = serde_json::from_str(include_str!("data/cty-msgpack.json")).unwrap();
-    let (mut types, mut msgpacks, mut jsons) = (Vec::new(), Vec::new(), Vec::new());
+    let mut golden = Golden {
+        types: Vec::new(),
+        msgpacks: Vec::new(),
+        jsons: Vec::new(),
+    };
     for vector in ["vectors", "malformed"]
         .iter()
         .flat_map(|list| file[list].as_array().unwrap())
     {
-        types.push(Type::from_json(vector["type"].to_string().as_bytes()).unwrap());
-        msgpacks.push(bytes_of_hex(vector["msgpack"].as_str().unwrap()));
-        jsons.push(
-            vector
-                .get("json")
-                .map(Json::to_string)
-                .unwrap_or_default()
-                .into_bytes(),
-        );
+        let ty = Type::from_json(vector["type"].to_string().as_bytes()).unwrap();
+        golden.types.push(ty);
+        let msgpack = vector["msgpack"].as_str().unwrap();
+        golden.msgpacks.push(bytes_of_hex(msgpack));
+        let json = vector.get("json").map(Json::to_string).unwrap_or_default();
+        golden.jsons.push(json.into_bytes());
     }
-    let deep = (0..100).fold(Type::Dynamic, |ty, _| Type::list(ty));
-    nasty(&deep);
-    types.push(deep);
+    golden
+}
 
-    let seed = setting("FUZZ_SEED", 1);
+/// One at a time: the allowance is the whole process's.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Checks inputs for as long as asked, mostly seeds with damage; `check` is told which seed it was, and says whether it was read.
+fn fuzz(
+    seeds: &[Vec<u8>],
+    parts: &[&[u8]],
+    mut check: impl FnMut(&mut Random, &[u8], usize) -> bool,
+) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let seed = setting("LOOMPLANE_FUZZ_SEED", 1);
     let mut random = Random(seed);
-    let until = Instant::now() + Duration::from_secs(setting("FUZZ_SECONDS", 2));
+    let until = Instant::now() + Duration::from_secs(setting("LOOMPLANE_FUZZ_SECONDS", 2));
     let (mut inputs, mut read) = (0_u64, 0_u64);
     while Instant::now() < until {
         for _ in 0..100 {
-            let at = random.below(msgpacks.len());
-            // Mostly the type that the vector is of: with another, little is read.
-            let ty = if random.below(4) == 0 {
-                random.pick(&types)
-            } else {
-                &types[at]
-            };
+            let at = random.below(seeds.len());
             let input = match random.below(9) {
                 0 => random.bytes(64),
-                1..=4 => mutated(&mut random, &msgpacks[at], &msgpacks, MSGPACK_PARTS),
-                _ => mutated(&mut random, &jsons[at], &jsons, JSON_PARTS),
+                _ => mutated(&mut random, &seeds[at], seeds, parts),
             };
-            read += u64::from(check(&input, ty));
+            read += u64::from(check(&mut random, &input, at));
             inputs += 1;
         }
     }
-    println!("seed {seed}: {inputs} inputs, {read} of them read as a value");
+    println!("seed {seed}: {inputs} inputs, {read} of them read");
     assert!(read > 0, "no input got past the first byte");
+}
+
+/// Mostly the type that the seed is of: with another, little is read.
+fn type_for<'a>(random: &mut Random, types: &'a [Type], at: usize) -> &'a Type {
+    match random.below(4) {
+        0 => random.pick(types),
+        _ => &types[at],
+    }
+}
+
+#[test]
+fn fuzz_msgpack() {
+    let Golden {
+        types, msgpacks, ..
+    } = golden();
+    fuzz(&msgpacks, MSGPACK_PARTS, |random, input, at| {
+        check_msgpack(input, type_for(random, &types, at))
+    });
+}
+
+#[test]
+fn fuzz_state_json() {
+    let Golden { types, jsons, .. } = golden();
+    fuzz(&jsons, JSON_PARTS, |random, input, at| {
+        check_json(input, type_for(random, &types, at))
+    });
+}
+
+#[test]
+fn fuzz_types_and_numbers() {
+    let mut seeds: Vec<Vec<u8>> = golden().types.iter().map(Type::to_json).collect();
+    let numbers = ["0", "-1", "18446744073709551616", "0.1", "1e400", "-1.5e-7"];
+    seeds.extend(numbers.iter().map(|number| number.as_bytes().to_vec()));
+    fuzz(&seeds, JSON_PARTS, |_, input, _| check_type(input));
+}
+
+#[test]
+fn no_input_is_too_much() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    nasty(&(0..100).fold(Type::Dynamic, |ty, _| Type::list(ty)));
 }

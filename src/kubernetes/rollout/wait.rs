@@ -226,7 +226,7 @@ impl Cluster {
             if Instant::now() >= until {
                 let reason = format!(
                     "it was not done within {} s: {last}",
-                    limits.timeout.as_secs()
+                    limits.timeout.as_secs_f64().round()
                 );
                 let failure = self
                     .evidence_at_timeout(namespace, &picture, reason, cancel)

@@ -190,6 +190,16 @@ impl GpuTargets {
                 return Ok(vec![refused(&target.name, None, reason)]);
             }
         };
+        if let Some(other) = report
+            .target_uid
+            .as_ref()
+            .and_then(|uid| cx.client.claim_machine(&target.name, uid))
+        {
+            let reason = format!(
+                "It is the same machine as {other} (the same /etc/machine-id): its GPUs would be counted twice."
+            );
+            return Ok(vec![refused(&target.name, None, reason)]);
+        }
         if let Some(reason) = report.reason() {
             return Ok(vec![refused(&target.name, None, reason)]);
         }

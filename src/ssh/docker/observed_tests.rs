@@ -3,7 +3,6 @@ use bollard::models::MountType;
 use super::*;
 use crate::ssh::docker::body::{DefaultRuntime, EngineGpus, GpuWay, render};
 use crate::ssh::docker::spec::{HostMount, PortSpec, VolumeSpec};
-use bollard::models::MountType;
 
 const PLAIN: EngineGpus = EngineGpus {
     default_runtime: DefaultRuntime::Plain,

@@ -1,13 +1,20 @@
 //! Making a service: image first, then cards and container under one lock, then start, then the name.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::{CLEANUP, Deployed, Deployment, Failure, place, settle, wait};
+use crate::capacity::ledger::ContainerState;
 use crate::ssh::docker::engine::Engine;
+use crate::ssh::docker::observed::Observed;
 use crate::ssh::docker::spec::ContainerSpec;
 use crate::ssh::error::{Result, SshError};
 use crate::ssh::scope::Scope;
 use crate::ssh::server::Server;
+
+/// Pause between two looks at a container that is being removed.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) async fn create(
     server: &Arc<Server>,
@@ -18,7 +25,22 @@ pub(super) async fn create(
     spec.validate()?;
     let _at_work = server.begin(&spec.name).ok_or_else(|| busy(server, spec))?;
     let engine = server.engine(scope).await?;
-    let (found, notes) = settle::settle(server, &spec.name, scope).await?;
+    let (mut found, mut notes) = settle::settle(server, &spec.name, scope).await?;
+    // Two services of one run may trade names: the one that has it is on its way out (S3b).
+    while let Some(current) = &found.current
+        && is_leaving(server, current)
+    {
+        scope
+            .sleep(
+                server.name(),
+                "waiting for a container of the same name to be removed",
+                LOOK_AGAIN,
+            )
+            .await?;
+        let (again, more) = settle::settle(server, &spec.name, scope).await?;
+        found = again;
+        notes.extend(more);
+    }
     if let Some(current) = found.current {
         let whose = match &current.mark {
             Some(mark) if mark.service == spec.name => {
@@ -104,6 +126,12 @@ pub(super) async fn prepare(
         .ensure_image(&spec.image, &deployment.registries, scope)
         .await
         .map(drop)
+}
+
+/// Whether a container is being removed, or may be: this process is still deleting on the server, and it is ours.
+fn is_leaving(server: &Server, current: &Observed) -> bool {
+    current.state == ContainerState::Removing
+        || (current.mark.is_some() && server.deleting.load(Ordering::Acquire) > 0)
 }
 
 async fn runs(server: &Arc<Server>, id: &str, scope: &Scope) -> bool {

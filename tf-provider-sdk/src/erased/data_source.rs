@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{At, Prepared, Typed, decode_known, encode, validate};
+use super::{At, Prepared, Role, Typed, decode_known, encode, validate, warn_of};
 use crate::{
     data_source::DataSource, diagnostic::Diagnostics, plan, schema::SchemaError, value::Value,
 };
@@ -30,11 +30,11 @@ impl<D: DataSource> AnyDataSource<D::Client> for Typed<D> {
     }
 
     fn prepared(&self) -> Result<&Prepared, SchemaError> {
-        self.prepared(0)
+        self.prepared(Role::Other, 0)
     }
 
     fn validate(&self, config: &Value) -> Diagnostics {
-        match self.prepared(0) {
+        match self.prepared(Role::Other, 0) {
             Ok(prepared) => validate::<D>(&prepared.schema, config, D::validate),
             Err(why) => super::schema_fault(D::TYPE, &why).into(),
         }
@@ -42,14 +42,17 @@ impl<D: DataSource> AnyDataSource<D::Client> for Typed<D> {
 
     async fn read(&self, config: &Value, at: &At<'_, D::Client>) -> Result<Value, Diagnostics> {
         let prepared = self
-            .prepared(0)
+            .prepared(Role::Other, 0)
             .map_err(|why| super::schema_fault(D::TYPE, &why))?;
         // A data source has no plan: defaults go in here.
         let draft = plan::draft(&prepared.schema, config, &Value::Null, config).planned;
         let model = decode_known::<D>(&plan::known(&draft))?;
         let cx = at.context(Some(std::time::Duration::from_secs(20 * 60)))?;
         let result = encode(&model.read(&cx).await?)?;
-        let (state, _) = plan::settle(&prepared.schema, &draft, &result);
+        let (state, differs) = plan::settle(&prepared.schema, &draft, &result);
+        let mut report = Diagnostics::none();
+        warn_of(differs, "configured", &mut report);
+        report.0.into_iter().for_each(|warning| cx.warn(warning));
         Ok(state)
     }
 }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{At, Prepared, Typed, decode_known, encode, validate};
+use super::{At, Prepared, Role, Typed, decode_known, encode, validate};
 use crate::{
     diagnostic::Diagnostics,
     ephemeral::{Ephemeral, Opened, Renewal},
@@ -38,11 +38,11 @@ impl<E: Ephemeral> AnyEphemeral<E::Client> for Typed<E> {
     }
 
     fn prepared(&self) -> Result<&Prepared, SchemaError> {
-        self.prepared(0)
+        self.prepared(Role::Other, 0)
     }
 
     fn validate(&self, config: &Value) -> Diagnostics {
-        match self.prepared(0) {
+        match self.prepared(Role::Other, 0) {
             Ok(prepared) => validate::<E>(&prepared.schema, config, E::validate),
             Err(why) => super::schema_fault(E::TYPE, &why).into(),
         }
@@ -54,7 +54,7 @@ impl<E: Ephemeral> AnyEphemeral<E::Client> for Typed<E> {
         at: &At<'_, E::Client>,
     ) -> Result<Opened<Value>, Diagnostics> {
         let prepared = self
-            .prepared(0)
+            .prepared(Role::Other, 0)
             .map_err(|why| super::schema_fault(E::TYPE, &why))?;
         let draft = plan::draft(&prepared.schema, config, &Value::Null, config).planned;
         let model = decode_known::<E>(&plan::known(&draft))?;

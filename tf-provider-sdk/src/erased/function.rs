@@ -18,6 +18,8 @@ pub(crate) trait AnyFunction: Send + Sync {
     fn description(&self) -> &'static str;
     /// [`Function::parameters`].
     fn parameters(&self) -> Vec<Parameter>;
+    /// [`Function::variadic`].
+    fn variadic(&self) -> Option<Parameter>;
     /// The type of the result.
     ///
     /// # Errors
@@ -43,14 +45,19 @@ impl<F: Function> AnyFunction for Typed<F> {
     fn parameters(&self) -> Vec<Parameter> {
         F::parameters()
     }
+    fn variadic(&self) -> Option<Parameter> {
+        F::variadic()
+    }
     fn output(&self) -> Result<Type, SchemaError> {
         type_of::<F::Output>()
     }
     fn call(&self, arguments: Vec<Value>) -> Result<Value, FunctionError> {
         let output = F::call(Arguments(arguments))?;
-        crate::ser::to_value(&output).map_err(|why| FunctionError {
-            text: why.to_string(),
-            argument: None,
+        crate::ser::to_value(&output).map_err(|why| {
+            FunctionError::new(format!(
+                "{} made a result that has no form as a value: {why}. This is a bug in the provider: please report it.",
+                F::NAME
+            ))
         })
     }
 }

@@ -19,7 +19,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     context::{Context, Shared},
     diagnostic::{Diagnostic, Diagnostics},
-    schema::{Schema, SchemaError},
+    path::Path,
+    schema::{Attributes, Kind, Schema, SchemaError},
     stop::StopToken,
     types::Type,
     value::Value,
@@ -31,6 +32,14 @@ pub(crate) struct Typed<T> {
     of: PhantomData<fn() -> T>,
 }
 
+/// What a schema is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Provider,
+    Resource { identity: &'static [&'static str] },
+    Other,
+}
+
 /// A schema and the type that it makes.
 pub(crate) struct Prepared {
     /// The schema.
@@ -40,10 +49,52 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn of<T: JsonSchema>(version: i64) -> Result<Self, SchemaError> {
+    pub(crate) fn of<T: JsonSchema>(role: Role, version: i64) -> Result<Self, SchemaError> {
         let schema = Schema::of::<T>(version)?;
+        if let Some((path, message)) = role.objection(&schema.attributes) {
+            return Err(SchemaError {
+                path,
+                message: message.to_owned(),
+            });
+        }
         let ty = schema.ty();
         Ok(Self { schema, ty })
+    }
+}
+
+impl Role {
+    /// What Terraform refuses in a schema of this role, or would pass over silently.
+    fn objection(self, attributes: &Attributes) -> Option<(String, &'static str)> {
+        if let Role::Resource { identity } = self {
+            let missing = identity
+                .iter()
+                .find(|name| !attributes.contains_key(**name))?;
+            return Some((
+                (*missing).to_owned(),
+                "is part of the identity, but not an attribute",
+            ));
+        }
+        if self == Role::Provider
+            && let Some(name) = ["alias", "version"]
+                .iter()
+                .find(|name| attributes.contains_key(**name))
+        {
+            return Some((
+                (*name).to_owned(),
+                "Terraform keeps this name for itself in a provider block",
+            ));
+        }
+        attributes
+            .iter()
+            .find_map(|(name, attribute)| match &attribute.kind {
+                _ if attribute.write_only => {
+                    Some((name.clone(), "only resources have write-only attributes"))
+                }
+                Kind::Nested(_, nested) => Role::Other
+                    .objection(nested)
+                    .map(|(path, message)| (format!("{name}.{path}"), message)),
+                Kind::Plain(_) => None,
+            })
     }
 }
 
@@ -57,9 +108,9 @@ impl<T> Typed<T> {
 }
 
 impl<T: JsonSchema> Typed<T> {
-    fn prepared(&self, version: i64) -> Result<&Prepared, SchemaError> {
+    fn prepared(&self, role: Role, version: i64) -> Result<&Prepared, SchemaError> {
         self.schema
-            .get_or_init(|| Prepared::of::<T>(version))
+            .get_or_init(|| Prepared::of::<T>(role, version))
             .as_ref()
             .map_err(Clone::clone)
     }
@@ -117,6 +168,25 @@ fn encode<T: Serialize>(model: &T) -> Result<Value, Diagnostic> {
             format!("{why}. This is a bug in the provider: please report it."),
         )
     })
+}
+
+/// Warns where a result says otherwise than what was planned or configured.
+fn warn_of(differs: Vec<Path>, against: &str, report: &mut Diagnostics) {
+    for path in differs {
+        let detail = format!(
+            "{path} came out in another form than {against}. {} is kept; what is really there shows at the next refresh. This is a bug in the provider: please report it.",
+            if against == "planned" {
+                "The plan"
+            } else {
+                "The configuration"
+            },
+        );
+        report.warning(
+            path,
+            format!("The result differs from what was {against}"),
+            detail,
+        );
+    }
 }
 
 /// The schema's own checks and the author's.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{At, Prepared, Typed, decode, decode_known, encode, validate};
+use super::{At, Prepared, Role, Typed, decode, decode_known, encode, validate, warn_of};
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
     path::Path,
@@ -39,6 +39,8 @@ pub(crate) trait AnyResource<C: Send + Sync>: Send + Sync {
     async fn read(&self, state: &Value, at: &At<'_, C>) -> Result<Value, Diagnostics>;
     /// Imports.
     async fn import(&self, id: ImportId, at: &At<'_, C>) -> Result<Value, Diagnostics>;
+    /// What the operation said is there, should it fail: see [`crate::context::Context::keep`].
+    fn kept(&self, at: &At<'_, C>) -> Option<Value>;
     /// Upgrades a stored state.
     ///
     /// # Errors
@@ -59,9 +61,15 @@ pub(crate) struct PlanInput {
     pub(crate) proposed: Value,
 }
 
+const fn resource_role<R: Resource>() -> Role {
+    Role::Resource {
+        identity: R::IDENTITY,
+    }
+}
+
 impl<R: Resource> Typed<R> {
     fn prepare(&self) -> Result<&Prepared, Diagnostic> {
-        self.prepared(R::VERSION)
+        self.prepared(resource_role::<R>(), R::VERSION)
             .map_err(|why| super::schema_fault(R::TYPE, &why))
     }
 
@@ -104,7 +112,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
     }
 
     fn prepared(&self) -> Result<&Prepared, SchemaError> {
-        self.prepared(R::VERSION)
+        self.prepared(resource_role::<R>(), R::VERSION)
     }
 
     fn identity(&self) -> &'static [&'static str] {
@@ -131,7 +139,9 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
             }
             return Ok((Value::Null, Vec::new()));
         }
-        let mut draft = plan::draft(schema, &input.config, &input.prior, &input.proposed);
+        let mut input = input;
+        let proposed = std::mem::take(&mut input.proposed);
+        let mut draft = plan::draft_of(schema, &input.config, &input.prior, proposed);
         if at.client.is_none() {
             return Ok((
                 draft.planned.clone(),
@@ -150,7 +160,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 plan::replaced(schema, &input.prior, &draft.planned),
             ));
         };
-        let planned = plan::with_refinements(encode(&change.planned)?, &draft.planned);
+        let mut planned = plan::with_refinements(encode(&change.planned)?, &draft.planned);
         let found = plan::violations(schema, &input.config, &input.prior, &planned);
         if !found.is_empty() {
             let mut report = Diagnostics::none();
@@ -163,12 +173,13 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         }
         let mut replaced = plan::replaced(schema, &input.prior, &planned);
         if change.prior.is_some() {
-            replaced.extend(
-                change
-                    .replaced
-                    .into_iter()
-                    .filter(|path| planned.get(path) != input.prior.get(path)),
-            );
+            for path in change.replaced {
+                let differs = planned.get(&path) != input.prior.get(&path)
+                    || plan::make_unknown(schema, &input.config, &path, &mut planned);
+                if differs && !replaced.contains(&path) {
+                    replaced.push(path);
+                }
+            }
         }
         Ok((planned, replaced))
     }
@@ -208,12 +219,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 Ok(result) => {
                     let (state, differs) = plan::settle(&prepared.schema, &planned, &result);
                     let mut report = Diagnostics::none();
-                    for path in differs {
-                        let detail = format!(
-                            "{path} came out of apply in another form than planned. The next refresh shows what is really there. This is a bug in the provider: please report it."
-                        );
-                        report.warning(path, "The result differs from the plan", detail);
-                    }
+                    warn_of(differs, "planned", &mut report);
                     (state, report)
                 }
                 Err(why) => (plan::known(&planned), why.into()),
@@ -226,7 +232,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                     ));
                 }
                 match left.map(|model| finish(&model)) {
-                    None => (prior, why),
+                    None => (self.kept(at).unwrap_or(prior), why),
                     Some(Ok(value)) => (plan::known(&value), why),
                     Some(Err(fault)) => {
                         why.push(fault);
@@ -259,6 +265,12 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         Ok(plan::known(&value))
     }
 
+    fn kept(&self, at: &At<'_, R::Client>) -> Option<Value> {
+        let mut value = at.shared.take_kept()?;
+        plan::without_write_only(&self.prepare().ok()?.schema, &mut value);
+        Some(plan::known(&value))
+    }
+
     fn upgrade(&self, version: i64, json: &[u8]) -> Result<Value, Diagnostic> {
         let prepared = self.prepare()?;
         let unreadable = |why: String| {
@@ -280,14 +292,20 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 ),
             ));
         }
+        let read = |json: &[u8]| {
+            let mut value = crate::json::decode_lenient(json, &prepared.ty)
+                .map_err(|why| unreadable(why.to_string()))?;
+            // An attribute may have become write-only since.
+            plan::without_write_only(&prepared.schema, &mut value);
+            Ok(value)
+        };
         if version == R::VERSION {
-            return crate::json::decode_lenient(json, &prepared.ty)
-                .map_err(|why| unreadable(why.to_string()));
+            return read(json);
         }
         let old = serde_json::from_slice(json).map_err(|why| unreadable(why.to_string()))?;
         let new = serde_json::to_vec(&R::upgrade(version, old)?)
             .map_err(|why| unreadable(why.to_string()))?;
-        crate::json::decode_lenient(&new, &prepared.ty).map_err(|why| unreadable(why.to_string()))
+        read(&new)
     }
 
     fn moved_from(&self, source: MoveSource) -> Moved {

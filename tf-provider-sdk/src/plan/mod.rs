@@ -7,8 +7,16 @@
 
 use std::collections::BTreeMap;
 
+mod judge;
+mod settle;
+mod trail;
+
+pub use judge::violations;
+pub use settle::settle;
+use trail::Trail;
+
 use crate::{
-    path::{Path, Step},
+    path::Path,
     schema::{Attribute, Attributes, Kind, Nesting, Schema},
     value::Value,
 };
@@ -25,7 +33,11 @@ pub struct Draft {
 /// Plans from what the user configured (`config`), what is there (`prior`, null for a new object), and Terraform's merge of both
 /// (`proposed`).
 pub fn draft(schema: &Schema, config: &Value, prior: &Value, proposed: &Value) -> Draft {
-    let mut planned = proposed.clone();
+    draft_of(schema, config, prior, proposed.clone())
+}
+
+pub(crate) fn draft_of(schema: &Schema, config: &Value, prior: &Value, proposed: Value) -> Draft {
+    let mut planned = proposed;
     fill(&schema.attributes, config, &mut planned);
     without_write_only(schema, &mut planned);
     let changed = prior.is_null() || !same(&schema.attributes, prior, &planned);
@@ -41,17 +53,60 @@ pub fn mark_computed(schema: &Schema, config: &Value, planned: &mut Value) {
     mark(&schema.attributes, config, planned);
 }
 
+/// Makes the attribute at `path` unknown, if it is a computed one that is not configured. Whether it was.
+pub(crate) fn make_unknown(
+    schema: &Schema,
+    config: &Value,
+    path: &Path,
+    planned: &mut Value,
+) -> bool {
+    let [crate::path::Step::Attribute(name)] = path.0.as_slice() else {
+        return false;
+    };
+    let computed = schema
+        .attributes
+        .get(name)
+        .is_some_and(|attribute| attribute.computed && attribute.default.is_none());
+    if !computed || !member(config, name).is_null() {
+        return false;
+    }
+    planned.set_attribute(name.clone(), Value::unknown());
+    true
+}
+
 /// Whether two values of this object are the same: sets without order, numbers by value.
 pub fn same(attributes: &Attributes, a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Map(a), Value::Map(b)) => attributes.iter().all(|(name, attribute)| {
-            let (a, b) = (
+            attribute.same(
                 a.get(name).unwrap_or(&Value::Null),
                 b.get(name).unwrap_or(&Value::Null),
-            );
-            a.equals(b, &attribute.ty())
+            )
         }),
-        _ => a.is_null() && b.is_null(),
+        _ => a.is_null() && b.is_null() || a.is_unknown() && b.is_unknown(),
+    }
+}
+
+impl Attribute {
+    /// As [`Value::equals`], without making the type first: this runs for every attribute of every plan.
+    fn same(&self, a: &Value, b: &Value) -> bool {
+        match (&self.kind, a, b) {
+            (Kind::Plain(ty), a, b) => a.equals(b, ty),
+            (Kind::Nested(Nesting::Single, nested), a, b) => same(nested, a, b),
+            (Kind::Nested(Nesting::List, nested), Value::List(a), Value::List(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(nested, a, b))
+            }
+            (Kind::Nested(Nesting::Map, nested), Value::Map(a), Value::Map(b)) => {
+                a.len() == b.len()
+                    && a.iter()
+                        .zip(b)
+                        .all(|((a_key, a), (b_key, b))| a_key == b_key && same(nested, a, b))
+            }
+            (Kind::Nested(Nesting::Set, _), Value::List(_), Value::List(_)) => {
+                a.equals(b, &self.ty())
+            }
+            (_, a, b) => a.is_null() && b.is_null() || a.is_unknown() && b.is_unknown(),
+        }
     }
 }
 
@@ -131,127 +186,11 @@ fn each_nested(
     }
 }
 
-/// Where a planned value breaks the rules that Terraform's core will apply: the fault of a hook, named so that its author finds it.
-pub fn violations(
-    schema: &Schema,
-    config: &Value,
-    prior: &Value,
-    planned: &Value,
-) -> Vec<(Path, &'static str)> {
-    let mut found = Vec::new();
-    judge(
-        &schema.attributes,
-        config,
-        prior,
-        planned,
-        &Path::root(),
-        &mut found,
-    );
-    found
-}
-
-fn judge(
-    attributes: &Attributes,
-    config: &Value,
-    prior: &Value,
-    planned: &Value,
-    path: &Path,
-    found: &mut Vec<(Path, &'static str)>,
-) {
-    for (name, attribute) in attributes {
-        let (config, prior, planned) = (
-            member(config, name),
-            member(prior, name),
-            member(planned, name),
-        );
-        let path = path.then(Step::Attribute(name.clone()));
-        if attribute.write_only {
-            if !planned.is_null() {
-                found.push((path, "a write-only value was planned, and would be stored"));
-            }
-            continue;
-        }
-        if config.is_null() {
-            if !attribute.computed && !planned.is_null() {
-                found.push((
-                    path,
-                    "a value was planned that is neither configured nor computed",
-                ));
-            }
-            continue;
-        }
-        let mut nested = |config: &Value,
-                          prior: &Value,
-                          planned: &Value,
-                          path: &Path,
-                          attributes: &Attributes| {
-            if planned.is_null() != config.is_null() || planned.is_unknown() != config.is_unknown()
-            {
-                found.push((path.clone(), "the planned value is not the configured one"));
-            } else {
-                judge(attributes, config, prior, planned, path, found);
-            }
-        };
-        match (&attribute.kind, config, planned) {
-            (Kind::Nested(Nesting::Single, attributes), Value::Map(_), _) => {
-                nested(config, prior, planned, &path, attributes)
-            }
-            (Kind::Nested(Nesting::List, attributes), Value::List(configs), Value::List(items))
-                if configs.len() == items.len() =>
-            {
-                for (index, (config, item)) in configs.iter().zip(items).enumerate() {
-                    let prior = match prior {
-                        Value::List(priors) => priors.get(index).unwrap_or(&Value::Null),
-                        _ => &Value::Null,
-                    };
-                    nested(
-                        config,
-                        prior,
-                        item,
-                        &path.then(Step::Index(index)),
-                        attributes,
-                    );
-                }
-            }
-            (Kind::Nested(Nesting::Set, _), Value::List(configs), Value::List(items))
-                if configs.len() == items.len() => {}
-            (Kind::Nested(Nesting::Map, attributes), Value::Map(configs), Value::Map(items))
-                if configs.len() == items.len()
-                    && configs.keys().all(|key| items.contains_key(key)) =>
-            {
-                for (key, config) in configs {
-                    let path = path.then(Step::Key(key.clone()));
-                    nested(
-                        config,
-                        member(prior, key),
-                        member(planned, key),
-                        &path,
-                        attributes,
-                    );
-                }
-            }
-            _ => {
-                let ty = attribute.ty();
-                if !planned.equals(config, &ty) && (prior.is_null() || !planned.equals(prior, &ty))
-                {
-                    found.push((path, "the planned value is not the configured one"));
-                }
-            }
-        }
-    }
-}
-
 /// The attributes whose change makes a new object.
 pub fn replaced(schema: &Schema, prior: &Value, planned: &Value) -> Vec<Path> {
     let mut paths = Vec::new();
     if !prior.is_null() && !planned.is_null() {
-        find_replaced(
-            &schema.attributes,
-            prior,
-            planned,
-            &Path::root(),
-            &mut paths,
-        );
+        find_replaced(&schema.attributes, prior, planned, &Trail::Root, &mut paths);
     }
     paths
 }
@@ -260,15 +199,15 @@ fn find_replaced(
     attributes: &Attributes,
     prior: &Value,
     planned: &Value,
-    path: &Path,
+    path: &Trail<'_>,
     paths: &mut Vec<Path>,
 ) {
     for (name, attribute) in attributes {
         let (prior, planned) = (member(prior, name), member(planned, name));
-        let path = path.then(Step::Attribute(name.clone()));
+        let path = &Trail::Attribute(path, name);
         if attribute.replace {
-            if !prior.equals(planned, &attribute.ty()) {
-                paths.push(path);
+            if !attribute.same(prior, planned) {
+                paths.push(path.to_path());
             }
             continue;
         }
@@ -277,166 +216,21 @@ fn find_replaced(
         };
         match (nesting, prior, planned) {
             (Nesting::Single, Value::Map(_), Value::Map(_)) => {
-                find_replaced(attributes, prior, planned, &path, paths)
+                find_replaced(attributes, prior, planned, path, paths)
             }
             (Nesting::List, Value::List(priors), Value::List(items)) => {
                 for (index, (prior, item)) in priors.iter().zip(items).enumerate() {
-                    find_replaced(
-                        attributes,
-                        prior,
-                        item,
-                        &path.then(Step::Index(index)),
-                        paths,
-                    );
+                    find_replaced(attributes, prior, item, &Trail::Index(path, index), paths);
                 }
             }
             (Nesting::Map, Value::Map(priors), Value::Map(items)) => {
                 for (key, prior) in priors {
                     if let Some(item) = items.get(key) {
-                        find_replaced(
-                            attributes,
-                            prior,
-                            item,
-                            &path.then(Step::Key(key.clone())),
-                            paths,
-                        );
+                        find_replaced(attributes, prior, item, &Trail::Key(path, key), paths);
                     }
                 }
             }
             _ => {}
-        }
-    }
-}
-
-/// The state to store after an apply: what was planned, verbatim, with the result in place of what was unknown. Also the paths where
-/// the result says otherwise: the next refresh shows what is really there.
-///
-/// With this, an apply can't end in "inconsistent result", which would leave the user with a tainted object.
-pub fn settle(schema: &Schema, planned: &Value, result: &Value) -> (Value, Vec<Path>) {
-    let mut differs = Vec::new();
-    let state = match planned {
-        Value::Map(_) => settle_object(
-            &schema.attributes,
-            planned,
-            result,
-            &Path::root(),
-            &mut differs,
-        ),
-        _ => known(result),
-    };
-    (state, differs)
-}
-
-fn settle_object(
-    attributes: &Attributes,
-    planned: &Value,
-    result: &Value,
-    path: &Path,
-    differs: &mut Vec<Path>,
-) -> Value {
-    let state = attributes.iter().map(|(name, attribute)| {
-        let path = path.then(Step::Attribute(name.clone()));
-        (
-            name.clone(),
-            settle_attribute(
-                attribute,
-                member(planned, name),
-                member(result, name),
-                &path,
-                differs,
-            ),
-        )
-    });
-    Value::Map(state.collect())
-}
-
-fn settle_attribute(
-    attribute: &Attribute,
-    planned: &Value,
-    result: &Value,
-    path: &Path,
-    differs: &mut Vec<Path>,
-) -> Value {
-    if planned.is_unknown() {
-        return known(result);
-    }
-    if planned.is_wholly_known() {
-        if !attribute.write_only && !planned.equals(result, &attribute.ty()) {
-            differs.push(path.clone());
-        }
-        return planned.clone();
-    }
-    match (&attribute.kind, planned, result) {
-        (Kind::Nested(Nesting::Single, attributes), Value::Map(_), Value::Map(_)) => {
-            settle_object(attributes, planned, result, path, differs)
-        }
-        (Kind::Nested(Nesting::Map, attributes), Value::Map(items), Value::Map(_)) => Value::Map(
-            items
-                .iter()
-                .map(|(key, item)| {
-                    let path = path.then(Step::Key(key.clone()));
-                    (
-                        key.clone(),
-                        settle_object(attributes, item, member(result, key), &path, differs),
-                    )
-                })
-                .collect(),
-        ),
-        (Kind::Nested(Nesting::List, attributes), Value::List(items), Value::List(results))
-            if items.len() == results.len() =>
-        {
-            Value::List(
-                items
-                    .iter()
-                    .zip(results)
-                    .enumerate()
-                    .map(|(index, (item, result))| {
-                        settle_object(
-                            attributes,
-                            item,
-                            result,
-                            &path.then(Step::Index(index)),
-                            differs,
-                        )
-                    })
-                    .collect(),
-            )
-        }
-        _ => settle_plain(planned, result, path, differs),
-    }
-}
-
-/// A value without a schema of its own, or whose shapes differ: unknown parts from the result where it has them.
-fn settle_plain(planned: &Value, result: &Value, path: &Path, differs: &mut Vec<Path>) -> Value {
-    match (planned, result) {
-        (Value::Unknown(_), result) => known(result),
-        (Value::Map(items), Value::Map(results)) => Value::Map(
-            items
-                .iter()
-                .map(|(key, item)| {
-                    let result = results.get(key).unwrap_or(&Value::Null);
-                    (
-                        key.clone(),
-                        settle_plain(item, result, &path.then(Step::Key(key.clone())), differs),
-                    )
-                })
-                .collect(),
-        ),
-        (Value::List(items), Value::List(results)) if items.len() == results.len() => Value::List(
-            items
-                .iter()
-                .zip(results)
-                .enumerate()
-                .map(|(index, (item, result))| {
-                    settle_plain(item, result, &path.then(Step::Index(index)), differs)
-                })
-                .collect(),
-        ),
-        (planned, result) => {
-            if planned != result {
-                differs.push(path.clone());
-            }
-            known(planned)
         }
     }
 }

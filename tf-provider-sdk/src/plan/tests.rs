@@ -69,6 +69,7 @@ fn plan_of(random: &mut Random, schema: &Schema, prior: &Value, config: Value) -
     let draft = draft(schema, &config, prior, &proposed);
     let mut planned = draft.planned.clone();
     hook(random, &schema.attributes, &config, &mut planned);
+    without_write_only(schema, &mut planned);
     Planned {
         config,
         prior: prior.clone(),
@@ -182,6 +183,32 @@ fn a_hook_that_breaks_a_rule_is_named() {
     let paths: Vec<_> = found.iter().map(|(path, _)| path.to_string()).collect();
     assert_eq!(paths, std::slice::from_ref(name));
     assert!(!core::plan_faults(&schema.attributes, &config, &Value::Null, &planned).is_empty());
+}
+
+#[test]
+fn p8_a_hook_that_plans_a_write_only_value_is_named_wherever_it_is() {
+    let random = &mut Random::new(11);
+    let mut found = 0;
+    for _ in 0..2000 {
+        let schema = random.schema();
+        let config = random.config(&schema, false);
+        let proposed = core::proposed_new(&schema.attributes, &Value::Null, &config);
+        let mut planned = draft(&schema, &config, &Value::Null, &proposed).planned;
+        hook(random, &schema.attributes, &config, &mut planned);
+        let mut clean = planned.clone();
+        without_write_only(&schema, &mut clean);
+        let named = violations(&schema, &config, &Value::Null, &planned);
+        assert_eq!(
+            named.is_empty(),
+            clean == planned,
+            "{named:?}\n{planned:#?}"
+        );
+        found += usize::from(!named.is_empty());
+    }
+    assert!(
+        found > 5,
+        "the random hooks are meant to do it now and then: {found}"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) async fn validate_data_resource_config<P: Provider>(
     service: &Service<P>,
-    request: pb::validate_data_resource_config::Request,
+    request: &pb::validate_data_resource_config::Request,
 ) -> pb::validate_data_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let data_source = service.data_source(&request.type_name)?;
@@ -31,7 +31,7 @@ pub(super) async fn validate_data_resource_config<P: Provider>(
 
 pub(super) async fn read_data_source<P: Provider>(
     service: &Service<P>,
-    request: pb::read_data_source::Request,
+    request: &pb::read_data_source::Request,
 ) -> pb::read_data_source::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);

@@ -14,7 +14,7 @@ use crate::{
 
 pub(super) async fn validate_ephemeral_resource_config<P: Provider>(
     service: &Service<P>,
-    request: pb::validate_ephemeral_resource_config::Request,
+    request: &pb::validate_ephemeral_resource_config::Request,
 ) -> pb::validate_ephemeral_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let ephemeral = service.ephemeral(&request.type_name)?;
@@ -31,7 +31,7 @@ pub(super) async fn validate_ephemeral_resource_config<P: Provider>(
 
 pub(super) async fn open_ephemeral_resource<P: Provider>(
     service: &Service<P>,
-    request: pb::open_ephemeral_resource::Request,
+    request: &pb::open_ephemeral_resource::Request,
 ) -> pb::open_ephemeral_resource::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
@@ -58,14 +58,14 @@ pub(super) async fn open_ephemeral_resource<P: Provider>(
 
 pub(super) async fn renew_ephemeral_resource<P: Provider>(
     service: &Service<P>,
-    request: pb::renew_ephemeral_resource::Request,
+    request: &pb::renew_ephemeral_resource::Request,
 ) -> pb::renew_ephemeral_resource::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
     let renew = async {
         let renewal = service
             .ephemeral(&request.type_name)?
-            .renew(request.private.unwrap_or_default(), &at)
+            .renew(request.private.clone().unwrap_or_default(), &at)
             .await?;
         Ok(pb::renew_ephemeral_resource::Response {
             renew_at: renewal.renew_in.and_then(after),
@@ -82,14 +82,14 @@ pub(super) async fn renew_ephemeral_resource<P: Provider>(
 
 pub(super) async fn close_ephemeral_resource<P: Provider>(
     service: &Service<P>,
-    request: pb::close_ephemeral_resource::Request,
+    request: &pb::close_ephemeral_resource::Request,
 ) -> pb::close_ephemeral_resource::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
     let close = async {
         service
             .ephemeral(&request.type_name)?
-            .close(request.private.unwrap_or_default(), &at)
+            .close(request.private.clone().unwrap_or_default(), &at)
             .await
     };
     let (_, report) = split(close.await, &shared);

@@ -5,24 +5,21 @@ use super::{
     convert::{from_dynamic, to_diagnostics, to_dynamic},
 };
 use crate::{
-    diagnostic::Diagnostics, erased::AnyFunction, function::FunctionError,
-    generated::tfplugin6 as pb, provider::Provider, schema::SchemaError,
+    diagnostic::Diagnostics,
+    erased::AnyFunction,
+    function::{FunctionError, Parameter},
+    generated::tfplugin6 as pb,
+    provider::Provider,
+    schema::SchemaError,
 };
 
 const MARKDOWN: i32 = pb::StringKind::Markdown as i32;
 
 pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, SchemaError> {
-    let parameters = function.parameters().into_iter().map(|parameter| {
-        Ok(pb::function::Parameter {
-            name: parameter.name.to_owned(),
-            r#type: (parameter.ty)()?.to_json(),
-            description: parameter.description.to_owned(),
-            description_kind: MARKDOWN,
-            ..Default::default()
-        })
-    });
+    let parameters = function.parameters().into_iter().map(to_parameter);
     Ok(pb::Function {
         parameters: parameters.collect::<Result<_, SchemaError>>()?,
+        variadic_parameter: function.variadic().map(to_parameter).transpose()?,
         r#return: Some(pb::function::Return {
             r#type: function.output()?.to_json(),
         }),
@@ -33,9 +30,21 @@ pub(super) fn to_function(function: &dyn AnyFunction) -> Result<pb::Function, Sc
     })
 }
 
+fn to_parameter(parameter: Parameter) -> Result<pb::function::Parameter, SchemaError> {
+    Ok(pb::function::Parameter {
+        name: parameter.name.to_owned(),
+        r#type: (parameter.ty)()?.to_json(),
+        // Terraform refuses a null for the others itself.
+        allow_null_value: parameter.nullable,
+        description: parameter.description.to_owned(),
+        description_kind: MARKDOWN,
+        ..Default::default()
+    })
+}
+
 pub(super) async fn get_functions<P: Provider>(
     service: &Service<P>,
-    _: pb::get_functions::Request,
+    _: &pb::get_functions::Request,
 ) -> pb::get_functions::Response {
     let mut response = pb::get_functions::Response::default();
     let mut report = Diagnostics::none();
@@ -51,9 +60,9 @@ pub(super) async fn get_functions<P: Provider>(
 
 pub(super) async fn call_function<P: Provider>(
     service: &Service<P>,
-    request: pb::call_function::Request,
+    request: &pb::call_function::Request,
 ) -> pb::call_function::Response {
-    match outcome(service, &request) {
+    match outcome(service, request) {
         Ok(result) => pb::call_function::Response {
             result: Some(result),
             error: None,
@@ -72,36 +81,35 @@ fn outcome<P: Provider>(
     service: &Service<P>,
     request: &pb::call_function::Request,
 ) -> Result<pb::DynamicValue, FunctionError> {
-    let fault = |text: String| FunctionError {
-        text,
-        argument: None,
-    };
     let function = service
         .functions
         .get(request.name.as_str())
         .ok_or_else(|| {
-            fault(format!(
+            FunctionError::new(format!(
                 "There is no function {} in this version of the provider.",
                 request.name
             ))
         })?;
-    let parameters = function.parameters();
-    if parameters.len() != request.arguments.len() {
-        return Err(fault(format!(
-            "{} takes {} arguments; it was given {}.",
+    let (parameters, variadic) = (function.parameters(), function.variadic());
+    let given = request.arguments.len();
+    if given < parameters.len() || given > parameters.len() && variadic.is_none() {
+        return Err(FunctionError::new(format!(
+            "{} takes {} arguments; it was given {given}.",
             request.name,
             parameters.len(),
-            request.arguments.len()
         )));
     }
-    let mut arguments = Vec::with_capacity(parameters.len());
-    for (index, (parameter, argument)) in parameters.iter().zip(&request.arguments).enumerate() {
-        let ty = (parameter.ty)().map_err(|why| fault(why.to_string()))?;
+    let each = parameters.iter().chain(variadic.iter().cycle());
+    let mut arguments = Vec::with_capacity(given);
+    for (index, (parameter, argument)) in each.zip(&request.arguments).enumerate() {
+        let ty = (parameter.ty)().map_err(|why| FunctionError::new(why.to_string()))?;
         arguments.push(
             from_dynamic(Some(argument), &ty)
                 .map_err(|why| FunctionError::argument(index, why.detail))?,
         );
     }
-    let output = function.output().map_err(|why| fault(why.to_string()))?;
-    to_dynamic(&function.call(arguments)?, &output).map_err(|why| fault(why.detail))
+    let output = function
+        .output()
+        .map_err(|why| FunctionError::new(why.to_string()))?;
+    to_dynamic(&function.call(arguments)?, &output).map_err(|why| FunctionError::new(why.detail))
 }

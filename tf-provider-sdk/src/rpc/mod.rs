@@ -2,7 +2,7 @@
 //!
 //! - here: what the calls share
 //! - `convert.rs`: between protocol messages and our types; `schema.rs`: schemas
-//! - `provider.rs resource.rs data.rs function.rs ephemeral.rs`: the calls, by what they are about
+//! - `provider.rs resource.rs identity.rs data.rs function.rs ephemeral.rs`: the calls, by what they are about
 //!
 //! Calls that are not offered (list resources, actions, state stores) answer `Unimplemented`, the default of the generated trait.
 
@@ -10,6 +10,7 @@ mod convert;
 mod data;
 mod ephemeral;
 mod function;
+mod identity;
 mod provider;
 mod resource;
 mod schema;
@@ -27,7 +28,7 @@ use tonic::{Request, Response, Status};
 use crate::{
     context::Shared,
     diagnostic::{Diagnostic, Diagnostics},
-    erased::{AnyDataSource, AnyEphemeral, AnyFunction, AnyResource, At, Prepared},
+    erased::{AnyDataSource, AnyEphemeral, AnyFunction, AnyResource, At, Prepared, Role},
     generated::tfplugin6 as pb,
     panic,
     provider::Provider,
@@ -45,42 +46,32 @@ pub struct Service<P: Provider> {
     config: OnceLock<Result<Prepared, SchemaError>>,
     client: RwLock<Option<Arc<P::Client>>>,
     stop: Stop,
+    /// What is wrong with the offers themselves.
+    faults: Diagnostics,
 }
 
 impl<P: Provider> Service<P> {
     /// The service of `provider`; `stop` is the switch of the server that runs it.
     pub fn new(provider: P, stop: Stop) -> Self {
         let offers = provider.offers();
+        let mut faults = Diagnostics::none();
         Self {
             provider,
-            resources: offers
-                .resources
-                .into_iter()
-                .map(|it| (it.name(), it))
-                .collect(),
-            data_sources: offers
-                .data_sources
-                .into_iter()
-                .map(|it| (it.name(), it))
-                .collect(),
-            ephemerals: offers
-                .ephemerals
-                .into_iter()
-                .map(|it| (it.name(), it))
-                .collect(),
-            functions: offers
-                .functions
-                .into_iter()
-                .map(|it| (it.name(), it))
-                .collect(),
+            resources: by_name(offers.resources, |it| it.name(), &mut faults),
+            data_sources: by_name(offers.data_sources, |it| it.name(), &mut faults),
+            ephemerals: by_name(offers.ephemerals, |it| it.name(), &mut faults),
+            functions: by_name(offers.functions, |it| it.name(), &mut faults),
             config: OnceLock::new(),
             client: RwLock::new(None),
             stop,
+            faults,
         }
     }
 
     fn config(&self) -> Result<&Prepared, Diagnostic> {
-        let prepared = self.config.get_or_init(|| Prepared::of::<P::Config>(0));
+        let prepared = self
+            .config
+            .get_or_init(|| Prepared::of::<P::Config>(Role::Provider, 0));
         prepared
             .as_ref()
             .map_err(|why| crate::erased::schema_fault("provider", why))
@@ -124,6 +115,25 @@ impl<P: Provider> Service<P> {
     }
 }
 
+/// A list by name. Of two with the same name one could never be reached.
+fn by_name<T: ?Sized>(
+    all: Vec<Box<T>>,
+    name: impl Fn(&T) -> &'static str,
+    faults: &mut Diagnostics,
+) -> BTreeMap<&'static str, Box<T>> {
+    let mut by_name = BTreeMap::new();
+    for it in all {
+        let name = name(&it);
+        if by_name.insert(name, it).is_some() {
+            faults.push(Diagnostic::error(
+                format!("{name} is offered twice"),
+                "This is a bug in the provider: please report it.",
+            ));
+        }
+    }
+    by_name
+}
+
 fn not_offered(what: &str, name: &str) -> Diagnostic {
     Diagnostic::error(
         format!("Unknown {what} {name}"),
@@ -149,22 +159,25 @@ async fn call<T>(
     tracing::trace!(tf_rpc = rpc, tf_resource_type = subject, "call");
     let answer = match panic::guard(work).await {
         Ok(answer) => answer,
-        Err(message) => {
-            let detail = format!(
-                "{rpc} of {} ended unexpectedly: {message}.\nThis is a bug in the provider: please report it with this text. What was stored before is kept; run a plan to see what is really there.",
-                if subject.is_empty() {
-                    "the provider"
-                } else {
-                    subject
-                }
-            );
-            failed(to_diagnostics(
-                Diagnostic::error("The provider failed unexpectedly", detail).into(),
-            ))
-        }
+        Err(message) => failed(to_diagnostics(panicked(rpc, subject, &message).into())),
     };
     tracing::trace!(tf_rpc = rpc, tf_resource_type = subject, "answered");
     Ok(Response::new(answer))
+}
+
+/// What to tell the user of a panic.
+fn panicked(rpc: &str, subject: &str, message: &panic::PanicMessage) -> Diagnostic {
+    let subject = if subject.is_empty() {
+        "the provider"
+    } else {
+        subject
+    };
+    Diagnostic::error(
+        "The provider failed unexpectedly",
+        format!(
+            "{rpc} of {subject} ended unexpectedly: {message}.\nThis is a bug in the provider: please report it with this text. What was stored before is kept; run a plan to see what is really there."
+        ),
+    )
 }
 
 /// The value of a result, and its messages beside those that were reported on the way.
@@ -179,399 +192,77 @@ fn split<T>(result: Result<T, Diagnostics>, shared: &Shared) -> (Option<T>, Diag
     }
 }
 
-#[async_trait]
-impl<P: Provider> pb::provider_server::Provider for Service<P> {
-    async fn get_metadata(
-        &self,
-        request: Request<pb::get_metadata::Request>,
-    ) -> Result<Response<pb::get_metadata::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::get_metadata::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "GetMetadata",
-            "",
-            provider::get_metadata(self, request),
-            failed,
-        )
-        .await
-    }
+/// Implements the generated trait: each call by the function of the same name in the room named after `in`, guarded. In an answer after a
+/// panic, the fields in braces are copied from the request.
+macro_rules! calls {
+    ($($method:ident as $rpc:literal in $room:ident $(of $subject:ident)? $(keeping { $($kept:ident: $from:ident),* })?;)*) => {
+        #[async_trait]
+        impl<P: Provider> pb::provider_server::Provider for Service<P> {
+            $(async fn $method(
+                &self,
+                request: Request<pb::$method::Request>,
+            ) -> Result<Response<pb::$method::Response>, Status> {
+                let request = request.into_inner();
+                #[allow(clippy::needless_update, reason = "some answers have no further field")]
+                let failed = |diagnostics| pb::$method::Response {
+                    diagnostics,
+                    $($($kept: request.$from.clone(),)*)?
+                    ..Default::default()
+                };
+                let subject = calls!(@subject request $($subject)?);
+                call($rpc, subject, $room::$method(self, &request), failed).await
+            })*
 
-    async fn get_provider_schema(
-        &self,
-        request: Request<pb::get_provider_schema::Request>,
-    ) -> Result<Response<pb::get_provider_schema::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::get_provider_schema::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "GetProviderSchema",
-            "",
-            provider::get_provider_schema(self, request),
-            failed,
-        )
-        .await
-    }
+            async fn call_function(
+                &self,
+                request: Request<pb::call_function::Request>,
+            ) -> Result<Response<pb::call_function::Response>, Status> {
+                let request = request.into_inner();
+                let failed = |diagnostics: Vec<pb::Diagnostic>| pb::call_function::Response {
+                    error: diagnostics.into_iter().next().map(|why| pb::FunctionError {
+                        text: why.detail,
+                        function_argument: None,
+                    }),
+                    ..Default::default()
+                };
+                let work = function::call_function(self, &request);
+                call("CallFunction", &request.name, work, failed).await
+            }
 
-    async fn get_resource_identity_schemas(
-        &self,
-        request: Request<pb::get_resource_identity_schemas::Request>,
-    ) -> Result<Response<pb::get_resource_identity_schemas::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::get_resource_identity_schemas::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "GetResourceIdentitySchemas",
-            "",
-            provider::get_resource_identity_schemas(self, request),
-            failed,
-        )
-        .await
-    }
+            async fn stop_provider(
+                &self,
+                _: Request<pb::stop_provider::Request>,
+            ) -> Result<Response<pb::stop_provider::Response>, Status> {
+                self.stop.stop();
+                Ok(Response::new(pb::stop_provider::Response::default()))
+            }
+        }
+    };
+    (@subject $request:ident $subject:ident) => { $request.$subject.as_str() };
+    (@subject $request:ident) => { "" };
+}
 
-    async fn validate_provider_config(
-        &self,
-        request: Request<pb::validate_provider_config::Request>,
-    ) -> Result<Response<pb::validate_provider_config::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::validate_provider_config::Response { diagnostics };
-        call(
-            "ValidateProviderConfig",
-            "",
-            provider::validate_provider_config(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn configure_provider(
-        &self,
-        request: Request<pb::configure_provider::Request>,
-    ) -> Result<Response<pb::configure_provider::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::configure_provider::Response { diagnostics };
-        call(
-            "ConfigureProvider",
-            "",
-            provider::configure_provider(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn validate_resource_config(
-        &self,
-        request: Request<pb::validate_resource_config::Request>,
-    ) -> Result<Response<pb::validate_resource_config::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_resource_config::Response { diagnostics };
-        call(
-            "ValidateResourceConfig",
-            &subject,
-            resource::validate_resource_config(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn upgrade_resource_state(
-        &self,
-        request: Request<pb::upgrade_resource_state::Request>,
-    ) -> Result<Response<pb::upgrade_resource_state::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::upgrade_resource_state::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "UpgradeResourceState",
-            &subject,
-            resource::upgrade_resource_state(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn upgrade_resource_identity(
-        &self,
-        request: Request<pb::upgrade_resource_identity::Request>,
-    ) -> Result<Response<pb::upgrade_resource_identity::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::upgrade_resource_identity::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "UpgradeResourceIdentity",
-            &subject,
-            resource::upgrade_resource_identity(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn read_resource(
-        &self,
-        request: Request<pb::read_resource::Request>,
-    ) -> Result<Response<pb::read_resource::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let new_state = request.current_state.clone();
-        let private = request.private.clone();
-        let failed = |diagnostics| pb::read_resource::Response {
-            diagnostics,
-            new_state,
-            private,
-            ..Default::default()
-        };
-        call(
-            "ReadResource",
-            &subject,
-            resource::read_resource(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn plan_resource_change(
-        &self,
-        request: Request<pb::plan_resource_change::Request>,
-    ) -> Result<Response<pb::plan_resource_change::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::plan_resource_change::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "PlanResourceChange",
-            &subject,
-            resource::plan_resource_change(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn apply_resource_change(
-        &self,
-        request: Request<pb::apply_resource_change::Request>,
-    ) -> Result<Response<pb::apply_resource_change::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let new_state = request.prior_state.clone();
-        let private = request.planned_private.clone();
-        let failed = |diagnostics| pb::apply_resource_change::Response {
-            diagnostics,
-            new_state,
-            private,
-            ..Default::default()
-        };
-        call(
-            "ApplyResourceChange",
-            &subject,
-            resource::apply_resource_change(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn import_resource_state(
-        &self,
-        request: Request<pb::import_resource_state::Request>,
-    ) -> Result<Response<pb::import_resource_state::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::import_resource_state::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "ImportResourceState",
-            &subject,
-            resource::import_resource_state(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn move_resource_state(
-        &self,
-        request: Request<pb::move_resource_state::Request>,
-    ) -> Result<Response<pb::move_resource_state::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.target_type_name.clone();
-        let failed = |diagnostics| pb::move_resource_state::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "MoveResourceState",
-            &subject,
-            resource::move_resource_state(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn validate_data_resource_config(
-        &self,
-        request: Request<pb::validate_data_resource_config::Request>,
-    ) -> Result<Response<pb::validate_data_resource_config::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_data_resource_config::Response { diagnostics };
-        call(
-            "ValidateDataResourceConfig",
-            &subject,
-            data::validate_data_resource_config(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn read_data_source(
-        &self,
-        request: Request<pb::read_data_source::Request>,
-    ) -> Result<Response<pb::read_data_source::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::read_data_source::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "ReadDataSource",
-            &subject,
-            data::read_data_source(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn validate_ephemeral_resource_config(
-        &self,
-        request: Request<pb::validate_ephemeral_resource_config::Request>,
-    ) -> Result<Response<pb::validate_ephemeral_resource_config::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::validate_ephemeral_resource_config::Response { diagnostics };
-        call(
-            "ValidateEphemeralResourceConfig",
-            &subject,
-            ephemeral::validate_ephemeral_resource_config(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn open_ephemeral_resource(
-        &self,
-        request: Request<pb::open_ephemeral_resource::Request>,
-    ) -> Result<Response<pb::open_ephemeral_resource::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::open_ephemeral_resource::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "OpenEphemeralResource",
-            &subject,
-            ephemeral::open_ephemeral_resource(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn renew_ephemeral_resource(
-        &self,
-        request: Request<pb::renew_ephemeral_resource::Request>,
-    ) -> Result<Response<pb::renew_ephemeral_resource::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::renew_ephemeral_resource::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "RenewEphemeralResource",
-            &subject,
-            ephemeral::renew_ephemeral_resource(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn close_ephemeral_resource(
-        &self,
-        request: Request<pb::close_ephemeral_resource::Request>,
-    ) -> Result<Response<pb::close_ephemeral_resource::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.type_name.clone();
-        let failed = |diagnostics| pb::close_ephemeral_resource::Response { diagnostics };
-        call(
-            "CloseEphemeralResource",
-            &subject,
-            ephemeral::close_ephemeral_resource(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn get_functions(
-        &self,
-        request: Request<pb::get_functions::Request>,
-    ) -> Result<Response<pb::get_functions::Response>, Status> {
-        let request = request.into_inner();
-        let failed = |diagnostics| pb::get_functions::Response {
-            diagnostics,
-            ..Default::default()
-        };
-        call(
-            "GetFunctions",
-            "",
-            function::get_functions(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn call_function(
-        &self,
-        request: Request<pb::call_function::Request>,
-    ) -> Result<Response<pb::call_function::Response>, Status> {
-        let request = request.into_inner();
-        let subject = request.name.clone();
-        let failed = |diagnostics: Vec<pb::Diagnostic>| pb::call_function::Response {
-            error: diagnostics.into_iter().next().map(|why| pb::FunctionError {
-                text: why.detail,
-                function_argument: None,
-            }),
-            ..Default::default()
-        };
-        call(
-            "CallFunction",
-            &subject,
-            function::call_function(self, request),
-            failed,
-        )
-        .await
-    }
-
-    async fn stop_provider(
-        &self,
-        _: Request<pb::stop_provider::Request>,
-    ) -> Result<Response<pb::stop_provider::Response>, Status> {
-        self.stop.stop();
-        Ok(Response::new(pb::stop_provider::Response::default()))
-    }
+calls! {
+    get_metadata as "GetMetadata" in provider;
+    get_provider_schema as "GetProviderSchema" in provider;
+    get_resource_identity_schemas as "GetResourceIdentitySchemas" in provider;
+    validate_provider_config as "ValidateProviderConfig" in provider;
+    configure_provider as "ConfigureProvider" in provider;
+    validate_resource_config as "ValidateResourceConfig" in resource of type_name;
+    upgrade_resource_state as "UpgradeResourceState" in resource of type_name;
+    upgrade_resource_identity as "UpgradeResourceIdentity" in identity of type_name;
+    read_resource as "ReadResource" in resource of type_name
+        keeping { new_state: current_state, private: private, new_identity: current_identity };
+    plan_resource_change as "PlanResourceChange" in resource of type_name;
+    apply_resource_change as "ApplyResourceChange" in resource of type_name
+        keeping { new_state: prior_state, private: planned_private, new_identity: planned_identity };
+    import_resource_state as "ImportResourceState" in resource of type_name;
+    move_resource_state as "MoveResourceState" in resource of target_type_name;
+    validate_data_resource_config as "ValidateDataResourceConfig" in data of type_name;
+    read_data_source as "ReadDataSource" in data of type_name;
+    validate_ephemeral_resource_config as "ValidateEphemeralResourceConfig" in ephemeral of type_name;
+    open_ephemeral_resource as "OpenEphemeralResource" in ephemeral of type_name;
+    renew_ephemeral_resource as "RenewEphemeralResource" in ephemeral of type_name;
+    close_ephemeral_resource as "CloseEphemeralResource" in ephemeral of type_name;
+    get_functions as "GetFunctions" in function;
 }

@@ -6,13 +6,15 @@ use super::{
     Service,
     convert::{from_dynamic, to_diagnostics},
     function::to_function,
-    resource::identity_schema,
+    identity::identity_schema,
     schema::to_schema,
 };
 use crate::{
     diagnostic::{Diagnostic, Diagnostics},
+    erased::Prepared,
     generated::tfplugin6 as pb,
     provider::Provider,
+    value::Value,
 };
 
 fn capabilities() -> pb::ServerCapabilities {
@@ -26,7 +28,7 @@ fn capabilities() -> pb::ServerCapabilities {
 
 pub(super) async fn get_metadata<P: Provider>(
     service: &Service<P>,
-    _: pb::get_metadata::Request,
+    _: &pb::get_metadata::Request,
 ) -> pb::get_metadata::Response {
     use pb::get_metadata::{
         DataSourceMetadata, EphemeralResourceMetadata, FunctionMetadata, ResourceMetadata,
@@ -60,13 +62,13 @@ pub(super) async fn get_metadata<P: Provider>(
 
 pub(super) async fn get_provider_schema<P: Provider>(
     service: &Service<P>,
-    _: pb::get_provider_schema::Request,
+    _: &pb::get_provider_schema::Request,
 ) -> pb::get_provider_schema::Response {
     let mut response = pb::get_provider_schema::Response {
         server_capabilities: Some(capabilities()),
         ..Default::default()
     };
-    let mut report = Diagnostics::none();
+    let mut report = service.faults.clone();
     match service.config() {
         Ok(prepared) => response.provider = Some(to_schema(prepared)),
         Err(why) => report.push(why),
@@ -113,7 +115,7 @@ pub(super) async fn get_provider_schema<P: Provider>(
 
 pub(super) async fn get_resource_identity_schemas<P: Provider>(
     service: &Service<P>,
-    _: pb::get_resource_identity_schemas::Request,
+    _: &pb::get_resource_identity_schemas::Request,
 ) -> pb::get_resource_identity_schemas::Response {
     let mut response = pb::get_resource_identity_schemas::Response::default();
     for (name, resource) in &service.resources {
@@ -126,11 +128,11 @@ pub(super) async fn get_resource_identity_schemas<P: Provider>(
 
 pub(super) async fn validate_provider_config<P: Provider>(
     service: &Service<P>,
-    request: pb::validate_provider_config::Request,
+    request: &pb::validate_provider_config::Request,
 ) -> pb::validate_provider_config::Response {
     let mut report = Diagnostics::none();
     let checked = service.config().and_then(|prepared| {
-        let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
+        let config = configuration(prepared, request.config.as_ref())?;
         report.extend(prepared.schema.check(&config));
         match crate::de::from_value::<P::Config>(&crate::plan::with_defaults(
             &prepared.schema,
@@ -154,10 +156,10 @@ pub(super) async fn validate_provider_config<P: Provider>(
 
 pub(super) async fn configure_provider<P: Provider>(
     service: &Service<P>,
-    request: pb::configure_provider::Request,
+    request: &pb::configure_provider::Request,
 ) -> pb::configure_provider::Response {
     let mut report = Diagnostics::none();
-    let client = configure(service, &request, &mut report).await;
+    let client = configure(service, request, &mut report).await;
     match client {
         // In debug mode one process is configured many times: the last configuration counts.
         Ok(client) => {
@@ -173,23 +175,26 @@ pub(super) async fn configure_provider<P: Provider>(
     }
 }
 
+/// The configuration; a provider without a block has one of nulls.
+fn configuration(
+    prepared: &Prepared,
+    config: Option<&pb::DynamicValue>,
+) -> Result<Value, Diagnostic> {
+    let config = from_dynamic(config, &prepared.ty)?;
+    Ok(match config {
+        Value::Null => prepared.schema.empty(),
+        config => config,
+    })
+}
+
 async fn configure<P: Provider>(
     service: &Service<P>,
     request: &pb::configure_provider::Request,
     report: &mut Diagnostics,
 ) -> Result<Option<std::sync::Arc<P::Client>>, Diagnostics> {
     let prepared = service.config()?;
-    let mut config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
-    if config.is_null() {
-        config = prepared.schema.empty();
-    }
-    let config = crate::plan::draft(
-        &prepared.schema,
-        &config,
-        &crate::value::Value::Null,
-        &config,
-    )
-    .planned;
+    let config = configuration(prepared, request.config.as_ref())?;
+    let config = crate::plan::with_defaults(&prepared.schema, &config);
     match crate::de::from_value::<P::Config>(&config) {
         Ok(config) => {
             let configured = service.provider.configure(config).await?;

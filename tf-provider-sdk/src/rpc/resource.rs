@@ -3,24 +3,25 @@
 use super::{
     Service, configuration_unknown,
     convert::{from_dynamic, to_diagnostics, to_dynamic, to_path},
-    split,
+    identity::{identity_of, identity_type},
+    panicked, split,
 };
 use crate::{
     context::Shared,
     diagnostic::{Diagnostic, Diagnostics},
-    erased::{AnyResource, PlanInput},
+    erased::PlanInput,
     generated::tfplugin6 as pb,
+    panic,
     path::{Path, Step},
     provider::Provider,
     resource::{ImportId, MoveSource},
-    schema::{Attributes, Kind},
-    types::Type,
+    schema::{Attributes, Kind, Nesting},
     value::Value,
 };
 
 pub(super) async fn validate_resource_config<P: Provider>(
     service: &Service<P>,
-    request: pb::validate_resource_config::Request,
+    request: &pb::validate_resource_config::Request,
 ) -> pb::validate_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
@@ -65,7 +66,7 @@ fn write_only(attributes: &Attributes, value: &Value, path: &Path) -> Option<Pat
         if attribute.write_only {
             return Some(path);
         }
-        let Kind::Nested(_, nested) = &attribute.kind else {
+        let Kind::Nested(nesting, nested) = &attribute.kind else {
             return None;
         };
         match value {
@@ -73,7 +74,7 @@ fn write_only(attributes: &Attributes, value: &Value, path: &Path) -> Option<Pat
                 .iter()
                 .enumerate()
                 .find_map(|(i, item)| write_only(nested, item, &path.then(Step::Index(i)))),
-            Value::Map(items) if matches!(attribute.ty(), Type::Map(_)) => {
+            Value::Map(items) if *nesting == Nesting::Map => {
                 items.iter().find_map(|(key, item)| {
                     write_only(nested, item, &path.then(Step::Key(key.clone())))
                 })
@@ -85,7 +86,7 @@ fn write_only(attributes: &Attributes, value: &Value, path: &Path) -> Option<Pat
 
 pub(super) async fn upgrade_resource_state<P: Provider>(
     service: &Service<P>,
-    request: pb::upgrade_resource_state::Request,
+    request: &pb::upgrade_resource_state::Request,
 ) -> pb::upgrade_resource_state::Response {
     let upgrade = || -> Result<pb::DynamicValue, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
@@ -119,7 +120,7 @@ pub(super) async fn upgrade_resource_state<P: Provider>(
 
 pub(super) async fn read_resource<P: Provider>(
     service: &Service<P>,
-    request: pb::read_resource::Request,
+    request: &pb::read_resource::Request,
 ) -> pb::read_resource::Response {
     let (client, shared) = (service.client(), Shared::from_private(&request.private));
     let at = service.at(&client, &shared);
@@ -150,7 +151,11 @@ pub(super) async fn read_resource<P: Provider>(
     let (done, mut report) = split(read.await, &shared);
     let (new_state, new_identity, warning) = match done {
         Some((state, identity, warning)) => (state, identity, warning),
-        None => (request.current_state, request.current_identity, None),
+        None => (
+            request.current_state.clone(),
+            request.current_identity.clone(),
+            None,
+        ),
     };
     if let Some(warning) = warning {
         report.push(warning);
@@ -166,7 +171,7 @@ pub(super) async fn read_resource<P: Provider>(
 
 pub(super) async fn plan_resource_change<P: Provider>(
     service: &Service<P>,
-    request: pb::plan_resource_change::Request,
+    request: &pb::plan_resource_change::Request,
 ) -> pb::plan_resource_change::Response {
     let (client, shared) = (
         service.client(),
@@ -199,14 +204,14 @@ pub(super) async fn plan_resource_change<P: Provider>(
     if let Some((planned, replaced, identity)) = done {
         response.planned_state = Some(planned);
         response.requires_replace = replaced.iter().map(to_path).collect();
-        response.planned_identity = identity.or(request.prior_identity);
+        response.planned_identity = identity.or_else(|| request.prior_identity.clone());
     }
     response
 }
 
 pub(super) async fn apply_resource_change<P: Provider>(
     service: &Service<P>,
-    request: pb::apply_resource_change::Request,
+    request: &pb::apply_resource_change::Request,
 ) -> pb::apply_resource_change::Response {
     let (client, shared) = (
         service.client(),
@@ -223,7 +228,15 @@ pub(super) async fn apply_resource_change<P: Provider>(
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
             proposed: from_dynamic(request.planned_state.as_ref(), &prepared.ty)?,
         };
-        let (state, why) = resource.apply(input, &at).await;
+        // Guarded here, where the object that the operation said to keep is at hand.
+        let prior = input.prior.clone();
+        let (state, why) = match panic::guard(resource.apply(input, &at)).await {
+            Ok(outcome) => outcome,
+            Err(message) => (
+                resource.kept(&at).unwrap_or(prior),
+                panicked("ApplyResourceChange", resource.name(), &message).into(),
+            ),
+        };
         let identity = identity_of(resource, &prepared.ty, &state);
         Ok((to_dynamic(&state, &prepared.ty)?, identity, why))
     };
@@ -233,7 +246,10 @@ pub(super) async fn apply_resource_change<P: Provider>(
             report.extend(why);
             (Some(state), identity)
         }
-        None => (request.prior_state, request.planned_identity),
+        None => (
+            request.prior_state.clone(),
+            request.planned_identity.clone(),
+        ),
     };
     pb::apply_resource_change::Response {
         new_state,
@@ -246,7 +262,7 @@ pub(super) async fn apply_resource_change<P: Provider>(
 
 pub(super) async fn import_resource_state<P: Provider>(
     service: &Service<P>,
-    request: pb::import_resource_state::Request,
+    request: &pb::import_resource_state::Request,
 ) -> pb::import_resource_state::Response {
     let (client, shared) = (service.client(), Shared::default());
     let at = service.at(&client, &shared);
@@ -283,7 +299,7 @@ pub(super) async fn import_resource_state<P: Provider>(
 
 pub(super) async fn move_resource_state<P: Provider>(
     service: &Service<P>,
-    request: pb::move_resource_state::Request,
+    request: &pb::move_resource_state::Request,
 ) -> pb::move_resource_state::Response {
     let moved = || -> Result<(pb::DynamicValue, Option<pb::ResourceIdentityData>), Diagnostic> {
         let resource = service.resource(&request.target_type_name)?;
@@ -331,96 +347,4 @@ pub(super) async fn move_resource_state<P: Provider>(
             ..Default::default()
         },
     }
-}
-
-pub(super) async fn upgrade_resource_identity<P: Provider>(
-    service: &Service<P>,
-    request: pb::upgrade_resource_identity::Request,
-) -> pb::upgrade_resource_identity::Response {
-    let upgrade = || -> Result<Option<pb::ResourceIdentityData>, Diagnostic> {
-        let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
-        let Some(ty) = identity_type(resource, &prepared.ty) else {
-            return Ok(None);
-        };
-        let json = request
-            .raw_identity
-            .as_ref()
-            .map(|raw| raw.json.as_slice())
-            .unwrap_or(b"null");
-        let value = crate::json::decode_lenient(json, &ty).map_err(|why| {
-            Diagnostic::error("This resource identity can't be read", format!("{why}."))
-        })?;
-        Ok(Some(pb::ResourceIdentityData {
-            identity_data: Some(to_dynamic(&value, &ty)?),
-        }))
-    };
-    match upgrade() {
-        Ok(upgraded_identity) => pb::upgrade_resource_identity::Response {
-            upgraded_identity,
-            diagnostics: Vec::new(),
-        },
-        Err(why) => pb::upgrade_resource_identity::Response {
-            upgraded_identity: None,
-            diagnostics: to_diagnostics(why.into()),
-        },
-    }
-}
-
-/// The type of a resource's identity: some of its own attributes.
-fn identity_type<C: Send + Sync>(resource: &dyn AnyResource<C>, ty: &Type) -> Option<Type> {
-    let Type::Object { attributes, .. } = ty else {
-        return None;
-    };
-    let names = resource.identity();
-    let of = |name: &&str| Some(((*name).to_owned(), attributes.get(*name)?.clone()));
-    (!names.is_empty()).then(|| Type::object(names.iter().filter_map(of)))
-}
-
-/// The identity of an object, once all of it is known.
-fn identity_of<C: Send + Sync>(
-    resource: &dyn AnyResource<C>,
-    ty: &Type,
-    state: &Value,
-) -> Option<pb::ResourceIdentityData> {
-    let ty = identity_type(resource, ty)?;
-    let value = Value::object(
-        resource
-            .identity()
-            .iter()
-            .map(|name| (*name, state.attribute(name).clone())),
-    );
-    let complete = value.is_wholly_known()
-        && value
-            .as_map()
-            .is_some_and(|values| values.values().any(|value| !value.is_null()));
-    if state.is_null() || !complete {
-        return None;
-    }
-    Some(pb::ResourceIdentityData {
-        identity_data: Some(to_dynamic(&value, &ty).ok()?),
-    })
-}
-
-pub(super) fn identity_schema<C: Send + Sync>(
-    resource: &dyn AnyResource<C>,
-) -> Option<pb::ResourceIdentitySchema> {
-    let attributes = &resource.prepared().ok()?.schema.attributes;
-    let of = |name: &&str| {
-        let attribute = attributes.get(*name)?;
-        Some(pb::resource_identity_schema::IdentityAttribute {
-            name: (*name).to_owned(),
-            r#type: attribute.ty().to_json(),
-            required_for_import: attribute.required,
-            optional_for_import: !attribute.required,
-            description: attribute.description.clone(),
-        })
-    };
-    let identity_attributes: Vec<_> = resource.identity().iter().filter_map(of).collect();
-    (!identity_attributes.is_empty()).then_some(pb::ResourceIdentitySchema {
-        version: 0,
-        identity_attributes,
-    })
 }

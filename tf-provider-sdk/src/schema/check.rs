@@ -168,6 +168,10 @@ fn attributes(
         let path = path.then(Step::Attribute(name.clone()));
         let secret = secret || attribute.sensitive || attribute.write_only;
         one(&attribute.checks, value, &path, secret, report);
+        // Terraform itself says nothing of it before 1.15.
+        if let Some(instead) = attribute.deprecated.as_ref().filter(|_| !value.is_null()) {
+            report.warning(path.clone(), format!("{path} is deprecated"), instead);
+        }
         let Kind::Nested(nesting, nested) = &attribute.kind else {
             continue;
         };

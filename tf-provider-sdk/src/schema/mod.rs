@@ -110,7 +110,7 @@ impl Schema {
         )
     }
 
-    /// Messages about every configured attribute that a check refuses.
+    /// Messages about every configured attribute that a check refuses, and warnings about those that are deprecated.
     pub fn check(&self, config: &Value) -> crate::diagnostic::Diagnostics {
         check::check(self, config)
     }

@@ -2,7 +2,11 @@
 //!
 //! Strict: a keyword that is not understood is an error, since dropping it silently could drop "sensitive".
 
+mod fitness;
+
 use std::collections::{BTreeMap, BTreeSet};
+
+use fitness::{behaves, holds_dynamic, holds_write_only, make_computed, unfit_for_a_set};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map as Object, Value as Json};
@@ -113,7 +117,7 @@ impl Node {
         };
         let mut keys = Keys {
             object,
-            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly", "x-tf-dynamic"]),
+            read: BTreeSet::from(["$schema", "title", "readOnly", "writeOnly"]),
         };
         if let Some(any) = keys.get("anyOf") {
             let inner = any.as_array().and_then(|any| match any.as_slice() {
@@ -152,6 +156,9 @@ impl Node {
         }
         keys.all_read(path)?;
         if node.flags.contains(flag::SET) {
+            if holds_dynamic(&node.shape) {
+                return Err(error(path, "a set can't hold values of any type"));
+            }
             node.shape = match node.shape {
                 Shape::Plain(Type::List(element)) => Shape::Plain(Type::Set(element)),
                 Shape::Nested(Nesting::List, attributes) => Shape::Nested(Nesting::Set, attributes),
@@ -159,6 +166,31 @@ impl Node {
             };
         }
         Ok(node)
+    }
+
+    /// What is in a collection has a type and checks, and nothing else that Terraform could know.
+    fn for_element(self, path: &str) -> Result<Self, SchemaError> {
+        let lost = self
+            .flags
+            .iter()
+            .find(|flag| ![flag::OPTIONAL, flag::SET].contains(flag));
+        if let Some(flag) = lost {
+            return Err(error(
+                path,
+                format!("{flag} on an element would be lost: put it around the whole collection"),
+            ));
+        }
+        if let Shape::Nested(_, attributes) = &self.shape
+            && let Some(name) = behaves(attributes)
+        {
+            return Err(error(
+                path,
+                format!(
+                    "a collection in a collection is a plain type, and what {name} says beside its type would be lost"
+                ),
+            ));
+        }
+        Ok(self)
     }
 
     fn attribute(self, path: &str, required_key: bool) -> Result<Attribute, SchemaError> {
@@ -203,6 +235,14 @@ impl Node {
             checks: self.checks,
         };
         if attribute.computed && !attribute.optional {
+            if let Kind::Nested(_, nested) = &attribute.kind
+                && holds_write_only(nested)
+            {
+                return Err(error(
+                    path,
+                    "what is computed can't hold write-only attributes",
+                ));
+            }
             make_computed(&mut attribute);
         } else if let Kind::Nested(Nesting::Set, nested) = &attribute.kind
             && unfit_for_a_set(nested)
@@ -214,25 +254,6 @@ impl Node {
         }
         Ok(attribute)
     }
-}
-
-/// Inside a computed attribute everything is computed.
-fn make_computed(attribute: &mut Attribute) {
-    attribute.required = false;
-    attribute.optional = false;
-    attribute.computed = true;
-    attribute.default = None;
-    attribute.checks.clear();
-    if let Kind::Nested(_, attributes) = &mut attribute.kind {
-        attributes.values_mut().for_each(make_computed);
-    }
-}
-
-fn unfit_for_a_set(attributes: &Attributes) -> bool {
-    attributes.values().any(|attribute| {
-        let nested = matches!(&attribute.kind, Kind::Nested(_, nested) if unfit_for_a_set(nested));
-        attribute.computed || attribute.write_only || nested
-    })
 }
 
 fn default_value(json: &Json, path: &str) -> Result<Value, SchemaError> {
@@ -351,6 +372,7 @@ impl<'a> Keys<'a> {
                 Ok(Shape::Plain(Type::Number))
             }
             "boolean" => Ok(Shape::Plain(Type::Bool)),
+            "dynamic" => Ok(Shape::Plain(Type::Dynamic)),
             "array" => self.array(path, checks),
             "object" => self.object(path, checks),
             other => Err(error(
@@ -373,7 +395,10 @@ impl<'a> Keys<'a> {
         let items = self
             .get("items")
             .ok_or_else(|| error(path, "a tuple has no Terraform type"))?;
-        let element = Node::read(items, &format!("{path}[]"))?;
+        let element = Node::read(items, &format!("{path}[]"))?.for_element(&format!("{path}[]"))?;
+        if set && holds_dynamic(&element.shape) {
+            return Err(error(path, "a set can't hold values of any type"));
+        }
         if !element.checks.is_empty() {
             checks.push(Check::Each(element.checks));
         }
@@ -395,7 +420,8 @@ impl<'a> Keys<'a> {
             .get("additionalProperties")
             .filter(|json| **json != Json::Bool(false))
         {
-            let element = Node::read(element, &format!("{path}[\"\"]"))?;
+            let path = format!("{path}[\"\"]");
+            let element = Node::read(element, &path)?.for_element(&path)?;
             if !element.checks.is_empty() {
                 checks.push(Check::Each(element.checks));
             }

@@ -66,6 +66,18 @@ enum ServeError {
     Server(#[source] Option<tonic::transport::Error>),
 }
 
+/// Runs a provider: the whole of its `main`. `address` is its full address, such as `registry.terraform.io/NAMESPACE/NAME`.
+///
+/// With the argument `--debug` it waits for a Terraform that is told of it: see [`ServeOptions::debug`]. [`run`] says the rest.
+pub fn provider<P: crate::provider::Provider>(address: &str, provider: P) -> ExitCode {
+    let options = ServeOptions {
+        provider_address: address,
+        name: address.rsplit('/').next().unwrap_or(address),
+        debug: std::env::args().any(|argument| argument == "--debug"),
+    };
+    run(options, |stop| crate::rpc::Service::new(provider, stop))
+}
+
 /// Runs the provider that `provider` makes, until Terraform says that it is done, and returns the exit code of the process.
 ///
 /// Sets up logs and the panic hook, then shakes hands with Terraform. Call it first thing in `main`: Terraform starts several processes

@@ -164,7 +164,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// A schema that says nothing of the type: dynamic.
+/// A type that only our reader knows. (Without one, schemars would give `Option<Value>` the same schema as `Value`.)
 impl JsonSchema for Value {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Value".into()
@@ -173,6 +173,6 @@ impl JsonSchema for Value {
         true
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "x-tf-dynamic": true })
+        json_schema!({ "type": "dynamic" })
     }
 }

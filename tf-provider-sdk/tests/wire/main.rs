@@ -10,5 +10,6 @@ mod generated;
 mod handshake;
 mod host;
 mod lifetime;
+mod probe;
 mod proto;
 mod terraform;

@@ -1,7 +1,7 @@
 //! What is done to a service on a cluster: checked against what is there now, applied, waited for, read back.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, Hasher, RandomState},
     time::Duration,
 };
@@ -41,6 +41,8 @@ use crate::{
 
 /// Where the Deployment's UID is kept: another one under the name is not ours.
 const UID: &str = "uid";
+/// Names of the variables of `secret_env`: the state holds none of it, and a Secret that lost one must show.
+const SECRET_NAMES: &str = "secret_env";
 /// Says that an apply ended before its rollout did: the next plan goes on with it.
 pub(super) const UNFINISHED: &str = "unfinished";
 /// Says that the last refresh found another placement than was applied: the next plan puts it back.
@@ -83,13 +85,13 @@ pub(super) async fn create(
     }
     settle_unknown(&mut planned, fit.as_ref());
     match made {
-        Ok(applied) => remember(cx, &applied),
+        Ok(applied) => remember(cx, &applied, &spec),
         Err(ApplyFailure { applied, error }) => {
             let why = Diagnostics::from(error);
             if applied.is_empty() {
                 return Err(why.into());
             }
-            remember(cx, &applied);
+            remember(cx, &applied, &spec);
             return Err(Failed::leaving(why, planned));
         }
     }
@@ -117,26 +119,40 @@ pub(super) async fn update(
     });
     let spec = wanted(&planned, &change, placement.as_ref(), target)?;
     let version = |service: &GpuService| service.secret_env_version.known().copied();
-    let new_secret = change
-        .prior
-        .as_ref()
-        .is_none_or(|prior| version(prior) != version(&planned));
+    let names = cx
+        .private::<BTreeSet<String>>(SECRET_NAMES)
+        .unwrap_or_default();
+    let new_secret = names != spec.secret_env
+        || change
+            .prior
+            .as_ref()
+            .is_none_or(|prior| version(prior) != version(&planned));
+    let flagged = |key: &str| cx.private::<bool>(key) == Some(true);
+    if !new_secret
+        && !flagged(UNFINISHED)
+        && !flagged(DRIFTED)
+        && let Some(prior) = &change.prior
+    {
+        let applied = cx
+            .private::<fit::Placement>(PLACEMENT)
+            .filter(|_| has_gpus(prior));
+        if wanted(prior, &change, applied.as_ref(), target)? == spec {
+            // Another name of the cluster, a limit, a time-out: nothing on the cluster changes, so nothing is written there.
+            settle_unknown(&mut planned, fit.as_ref());
+            settle_placement(&mut planned, placement.as_ref());
+            show(&mut planned, &found);
+            return Ok(planned);
+        }
+    }
     let options = options(&planned, &change, new_secret, target, &spec);
     let updated = target
         .cluster
         .update_service(&found, &spec, &options, &watched.cancel)
         .await;
     settle_unknown(&mut planned, fit.as_ref());
-    if planned.placement.is_unknown()
-        || planned
-            .placement
-            .known()
-            .is_some_and(|it| it.tolerations.is_unknown())
-    {
-        planned.placement = Computed(placement.as_ref().map(placement::shown).into());
-    }
+    settle_placement(&mut planned, placement.as_ref());
     match updated {
-        Ok(applied) => remember(cx, &applied),
+        Ok(applied) => remember(cx, &applied, &spec),
         Err(ApplyFailure { applied, error }) => {
             let why = Diagnostics::from(error);
             // Nothing was applied: the state stays what it was. Otherwise the next refresh tells what came of it.
@@ -244,7 +260,11 @@ fn options(
     }
 }
 
-fn remember(cx: &Context<'_, Client>, applied: &[crate::kubernetes::Applied]) {
+fn remember(cx: &Context<'_, Client>, applied: &[crate::kubernetes::Applied], spec: &ServiceSpec) {
+    cx.set_private(
+        SECRET_NAMES,
+        Some(&spec.secret_env).filter(|names| !names.is_empty()),
+    );
     if let Some(deployment) = applied
         .iter()
         .find(|object| object.kind == crate::kubernetes::Kind::Deployment)
@@ -260,13 +280,16 @@ fn settle_unknown(planned: &mut GpuService, fit: Option<&ClusterFit>) {
     }
     planned.devices = Computed::null();
     planned.nodes = Computed(fit.map(ClusterFit::render_nodes).into());
-    if planned.placement.is_unknown()
-        || planned
-            .placement
-            .known()
-            .is_some_and(|it| it.tolerations.is_unknown())
-    {
-        planned.placement = Computed(fit.map(|fit| placement::shown(&fit.placement)).into());
+    if let Some(fit) = fit {
+        settle_placement(planned, Some(&fit.placement));
+    }
+}
+
+/// Fills in what a plan leaves open of a placement.
+fn settle_placement(planned: &mut GpuService, placement: Option<&fit::Placement>) {
+    let open = |it: &super::model::Placement| it.tolerations.is_unknown();
+    if planned.placement.is_unknown() || planned.placement.known().is_some_and(open) {
+        planned.placement = Computed(placement.map(placement::shown).into());
     }
 }
 
@@ -395,9 +418,14 @@ pub(super) async fn read(
         cx.set_private(UID, Some(&found.uid));
     }
     let placement = cx.private::<fit::Placement>(PLACEMENT);
-    let set = to_spec(&service, placement.as_ref(), None)?;
+    let mut set = to_spec(&service, placement.as_ref(), None)?;
+    set.secret_env = cx.private(SECRET_NAMES).unwrap_or_default();
     let live = observe(&found.live, Lens::Prior(&set));
     absorb(&mut service, &set, &live);
+    if live.secret_env != set.secret_env {
+        // The Secret or a key of it is gone: no version of it is there, so the next apply writes it again.
+        service.secret_env_version = Opt::Null;
+    }
     let drifted = live.placement != set.placement;
     if drifted {
         service.placement = Computed(Opt::Known(placement::shown(&placement::from_live(
@@ -536,6 +564,10 @@ async fn take_in(
     let live = observe(&found.live, Lens::Import);
     absorb(service, &set, &live);
     cx.set_private(UID, Some(&found.uid));
+    cx.set_private(
+        SECRET_NAMES,
+        Some(&live.secret_env).filter(|names| !names.is_empty()),
+    );
     let mut applied = placement::from_live(&live.placement);
     if let Opt::Known(size) = &mut service.size
         && let Opt::Known(Gpu { kind, .. }) = &mut size.gpu

@@ -187,7 +187,9 @@ pub(super) fn absorb(service: &mut GpuService, set: &ContainerSpec, observed: &O
     absorb!(user, optional);
     absorb!(env, map);
     absorb!(labels, map);
-    absorb!(network, optional);
+    if network(set) != network(live) {
+        service.network = optional(&live.network);
+    }
     absorb!(stop_grace_seconds, number);
     absorb!(secret_env_version, |version: &Option<String>| Opt::from(
         version.as_ref().and_then(|version| version.parse().ok())
@@ -249,6 +251,12 @@ pub(super) fn absorb(service: &mut GpuService, set: &ContainerSpec, observed: &O
         };
     }
     size(service, set, observed);
+}
+
+/// The network, where it is not the engine's default, which has several names.
+fn network(spec: &ContainerSpec) -> Option<&str> {
+    let name = spec.network.as_deref();
+    name.filter(|name| !matches!(*name, "" | "default" | "bridge"))
 }
 
 fn size(service: &mut GpuService, set: &ContainerSpec, observed: &Observed) {

@@ -13,7 +13,7 @@ use super::{
     cluster::empty,
     container::{VolumeNames, absorb, to_container},
     known,
-    model::GpuService,
+    model::{self, GpuService},
     plan::{limit, same_request, set_price},
 };
 use crate::{
@@ -26,6 +26,7 @@ use crate::{
     provider::{
         cancel::watched,
         client::{Client, ServerTarget},
+        configuration::unknown_in,
         report,
     },
     ssh::{Deployed, Deployment, Failure, Observed, Report, Scope, SshError},
@@ -35,6 +36,10 @@ use crate::{
 const CONTAINER: &str = "container";
 /// Where Docker's names of imported volumes are kept.
 const VOLUMES: &str = "volumes";
+
+/// How the status begins of a container that does not run, or that an interrupted replacement left under another name: the next update
+/// puts it right.
+const AMISS: [&str; 4] = ["stopped", "created", "dead", "interrupted"];
 
 pub(super) async fn plan(
     change: &mut Change<GpuService>,
@@ -47,12 +52,17 @@ pub(super) async fn plan(
     misplaced(&change.planned)?;
     public_ports(change, target, cx);
     let name = known(&change.planned.name);
-    if change.is_create() {
+    // A server has none; left unknown it would ask for a new service.
+    if change.config.namespace.is_null() {
         change.planned.namespace = Replace(OptionalComputed::null());
+    }
+    if change.is_create() {
         if !name.is_empty() {
             change.planned.id = name.clone().into();
         }
+        unsized_volumes(change, target, cx);
     }
+    check_values(change, cx)?;
     change.planned.placement = Computed::null();
     change.planned.nodes = Computed::null();
     let watched = watched(cx);
@@ -77,6 +87,12 @@ pub(super) async fn plan(
         {
             set_price(&mut change.planned, &SharePrice::NoShare);
             change.planned.devices = Vec::new().into();
+        }
+        if change.is_create() {
+            // G5: whether it can be made there does not wait for apply. What exists by its name may be on its way out.
+            look(target, cx, &watched.scope).await?;
+            let there = target.server.read_service(&name, &watched.scope).await;
+            there.map_err(|error| failed(target, &error))?;
         }
         return limit(change);
     };
@@ -109,6 +125,12 @@ async fn plan_unchanged(
     target: &ServerTarget,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
+    let status = change.planned.status.known().cloned();
+    if status.is_some_and(|status| AMISS.iter().any(|word| status.starts_with(word))) {
+        // A service runs: whatever stopped it, apply starts it again.
+        change.touch();
+        return Ok(());
+    }
     let devices = devices_of(&change.planned);
     if !devices.is_empty() {
         let watched = watched(cx);
@@ -263,11 +285,28 @@ fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
         ("priority_class", service.priority_class.known().is_some()),
         ("rollout", service.rollout.known().is_some()),
         ("force_conflicts", service.force_conflicts),
+        (
+            "volumes.access_mode",
+            service.volumes.known().is_some_and(|volumes| {
+                volumes
+                    .values()
+                    .any(|volume| volume.access_mode.known().is_some())
+            }),
+        ),
+        (
+            "ports.protocol SCTP",
+            service.ports.known().is_some_and(|ports| {
+                ports
+                    .iter()
+                    .any(|port| port.protocol.known() == Some(&model::Protocol::Sctp))
+            }),
+        ),
     ];
     for (name, _) in set.into_iter().filter(|(_, set)| *set) {
         let target = known(&service.target);
+        let (path, _) = name.split_once('.').unwrap_or((name, ""));
         report.error(
-            name,
+            path,
             format!("{name} does not apply to a server"),
             format!("{target} is an own server, and {name} means something on a cluster only. Leave it out, or use a cluster."),
         );
@@ -276,6 +315,63 @@ fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
         Err(report)
     } else {
         Ok(())
+    }
+}
+
+/// G5: what Docker would refuse is said at plan, where all that was typed is known.
+fn check_values(change: &Change<GpuService>, cx: &Context<'_, Client>) -> Result<(), Diagnostic> {
+    if !unknown_in(&change.config).is_empty() {
+        return Ok(());
+    }
+    let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
+    let spec = to_container(&change.planned, Some(&change.config), &names)?;
+    spec.validate().map_err(|why| refused(&why))
+}
+
+/// What can't be given to Docker, on the attribute that it is about.
+fn refused(why: &SshError) -> Diagnostic {
+    const ATTRIBUTES: [&str; 11] = [
+        "name",
+        "image",
+        "env",
+        "secret_env",
+        "labels",
+        "volumes",
+        "host_mounts",
+        "ports",
+        "size.shm",
+        "size.memory",
+        "health_check",
+    ];
+    let diagnostic = Diagnostic::error("The server's Docker can't run this", why.to_string());
+    let SshError::Refused { what, .. } = why else {
+        return diagnostic;
+    };
+    let what = what.trim_start_matches("the value of ");
+    let about = |attribute: &&&str| {
+        what.strip_prefix(**attribute)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    match ATTRIBUTES.iter().find(about) {
+        Some(attribute) => diagnostic.at(*attribute),
+        None => diagnostic,
+    }
+}
+
+/// Docker's volumes have no size: a stated one is no limit there.
+fn unsized_volumes(change: &Change<GpuService>, target: &ServerTarget, cx: &Context<'_, Client>) {
+    let volumes = change.planned.volumes.known();
+    if volumes.is_some_and(|volumes| volumes.values().any(|it| it.size_gib.known().is_some())) {
+        cx.warn(
+            Diagnostic::warning(
+                "A volume's size is no limit on a server",
+                format!(
+                    "size_gib means something on a cluster only: on {} a volume is one of Docker's, which grows as long as the disk has room.",
+                    target.name
+                ),
+            )
+            .at("volumes"),
+        );
     }
 }
 
@@ -316,8 +412,7 @@ fn deployment(
 ) -> Result<Deployment, Diagnostic> {
     let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
     let spec = to_container(service, Some(config), &names)?;
-    spec.validate()
-        .map_err(|why| Diagnostic::error("The server's Docker can't run this", why.to_string()))?;
+    spec.validate().map_err(|why| refused(&why))?;
     let wait = service
         .device_wait_seconds
         .known()
@@ -363,6 +458,8 @@ pub(super) async fn update(
     let watched = watched(cx);
     let mut planned = change.planned.clone();
     let name = known(&planned.name);
+    let report = look(target, cx, &watched.scope).await?;
+    same_machine(target, &planned, &report)?;
     let old = target
         .server
         .read_service(&name, &watched.scope)
@@ -374,7 +471,6 @@ pub(super) async fn update(
             format!("Container {name} is no longer on {}: something else removed it meanwhile. Run a plan again: it proposes to make it anew.", target.name),
         )
     })?;
-    let report = look(target, cx, &watched.scope).await?;
     settle_price(&mut planned, target, &report)?;
     planned.placement = Computed::null();
     planned.nodes = Computed::null();
@@ -480,7 +576,11 @@ fn remember(cx: &Context<'_, Client>, observed: &Observed) {
 
 /// What only the live container tells.
 fn show(service: &mut GpuService, observed: &Observed, target: &ServerTarget) {
-    service.status = observed.status().into();
+    service.status = if observed.is_interrupted() {
+        format!("interrupted update ({})", observed.status()).into()
+    } else {
+        observed.status().into()
+    };
     service.devices = observed
         .devices
         .iter()
@@ -503,13 +603,9 @@ pub(super) async fn read(
 ) -> Result<Option<GpuService>, Diagnostics> {
     let watched = watched(cx);
     let report = look(target, cx, &watched.scope).await?;
-    let found = report.target_uid.clone().unwrap_or_default();
-    match service.target_uid.known().filter(|uid| !uid.is_empty()) {
-        Some(stored) if *stored != found => {
-            return Err(other_machine(target, stored, &found).into());
-        }
-        Some(_) => {}
-        None => service.target_uid = found.into(),
+    same_machine(target, &service, &report)?;
+    if service.target_uid.known().is_none_or(String::is_empty) {
+        service.target_uid = report.target_uid.clone().unwrap_or_default().into();
     }
     let name = known(&service.name);
     let observed = target
@@ -533,6 +629,7 @@ pub(super) async fn read(
     let set = to_container(&service, None, &names).ok();
     if let Some(set) = &set {
         absorb(&mut service, set, &observed);
+        kind_from_cards(&mut service, &observed, &report);
     }
     match request_of(&service) {
         Ok(Some(request)) => set_price(&mut service, &price_of(target, &report, request)),
@@ -543,15 +640,25 @@ pub(super) async fn read(
     Ok(Some(service))
 }
 
-fn other_machine(target: &ServerTarget, stored: &str, found: &str) -> Diagnostic {
-    Diagnostic::error(
+/// G9: another machine behind the connection than the one that the state was written for.
+fn same_machine(
+    target: &ServerTarget,
+    service: &GpuService,
+    report: &Report,
+) -> Result<(), Diagnostic> {
+    let found = report.target_uid.clone().unwrap_or_default();
+    let stored = service.target_uid.known().filter(|uid| !uid.is_empty());
+    let Some(stored) = stored.filter(|uid| **uid != found) else {
+        return Ok(());
+    };
+    Err(Diagnostic::error(
         format!("{} is another machine now", target.name),
         format!(
             "The state was written for the machine with the ID {stored}; behind the connection {} there is one with {found:?}. Nothing was changed. Point the connection back, or, if the old machine is gone for good, remove the service with a `removed` block with `lifecycle {{ destroy = false }}`.",
             target.name
         ),
     )
-    .at("target")
+    .at("target"))
 }
 
 pub(super) async fn delete(
@@ -561,14 +668,7 @@ pub(super) async fn delete(
 ) -> Result<(), Diagnostics> {
     let watched = watched(cx);
     let report = look(target, cx, &watched.scope).await?;
-    let found = report.target_uid.clone().unwrap_or_default();
-    if let Some(stored) = service
-        .target_uid
-        .known()
-        .filter(|uid| !uid.is_empty() && **uid != found)
-    {
-        return Err(other_machine(target, stored, &found).into());
-    }
+    same_machine(target, &service, &report)?;
     let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
     let spec = to_container(&service, None, &names);
     let volumes = spec.map(|spec| spec.volumes).unwrap_or_default();

@@ -221,3 +221,67 @@ fn what_terraform_cannot_express_is_refused() {
     );
     assert!(Schema::of::<Reserved>(0).is_err());
 }
+
+#[test]
+fn a_value_of_any_type_may_be_optional() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Any {
+        required: Value,
+        optional: Option<Value>,
+        hidden: Sensitive<Option<Value>>,
+        map: Option<BTreeMap<String, Value>>,
+    }
+    let schema = Schema::of::<Any>(0).unwrap();
+    let of = |name: &str| {
+        let attribute = &schema.attributes[name];
+        (attribute.required, attribute.optional, attribute.ty())
+    };
+    assert_eq!(of("required"), (true, false, Type::Dynamic));
+    assert_eq!(of("optional"), (false, true, Type::Dynamic));
+    assert_eq!(of("hidden"), (false, true, Type::Dynamic));
+    assert_eq!(of("map"), (false, true, Type::map(Type::Dynamic)));
+}
+
+#[test]
+fn what_an_element_says_is_never_lost_silently() {
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Key {
+        secret: Sensitive<String>,
+    }
+    macro_rules! refused {
+        ($($name:ident: $ty:ty),*) => { $({
+            #[derive(JsonSchema)]
+            #[allow(dead_code)]
+            struct Model { $name: $ty }
+            let why = Schema::of::<Model>(0).expect_err(stringify!($name));
+            assert!(why.path.starts_with(stringify!($name)), "{why}");
+        })* };
+    }
+    refused!(
+        secrets: Vec<Sensitive<String>>,
+        secret_map: BTreeMap<String, Sensitive<String>>,
+        replacing: Vec<Replace<String>>,
+        deep: Vec<Vec<Key>>,
+        deeper: BTreeMap<String, Vec<Key>>,
+        set: SetOf<Value>,
+        set_of_lists: SetOf<Vec<Value>>,
+        computed_write_only: Computed<WriteOnlyKey>
+    );
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Fine {
+        names: Vec<Opt<String>>,
+        sets: Vec<SetOf<String>>,
+        keys: Sensitive<Vec<String>>,
+        list: Vec<Key>,
+    }
+    Schema::of::<Fine>(0).unwrap();
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+struct WriteOnlyKey {
+    key: WriteOnly<Option<String>>,
+}

@@ -1,0 +1,146 @@
+//! A planned value, judged by the rules of Terraform's core.
+
+use super::{member, trail::Trail};
+use crate::{
+    path::Path,
+    schema::{Attributes, Kind, Nesting, Schema},
+    value::Value,
+};
+
+/// Where a planned value breaks the rules that Terraform's core will apply: the fault of a hook, named so that its author finds it.
+pub fn violations(
+    schema: &Schema,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+) -> Vec<(Path, &'static str)> {
+    let mut found = Vec::new();
+    judge(
+        &schema.attributes,
+        config,
+        prior,
+        planned,
+        &Trail::Root,
+        &mut found,
+    );
+    found
+}
+
+const STORES_WRITE_ONLY: &str = "a write-only value was planned, and would be stored";
+
+/// Whether a write-only value is somewhere in the objects of a nested attribute.
+fn stores_write_only(attributes: &Attributes, value: &Value) -> bool {
+    let in_object = |object: &Value| {
+        attributes.iter().any(|(name, attribute)| {
+            let value = member(object, name);
+            match &attribute.kind {
+                _ if attribute.write_only => !value.is_null(),
+                Kind::Nested(_, nested) => stores_write_only(nested, value),
+                Kind::Plain(_) => false,
+            }
+        })
+    };
+    match value {
+        Value::List(items) => items.iter().any(in_object),
+        Value::Map(items) => in_object(value) || items.values().any(in_object),
+        _ => false,
+    }
+}
+
+fn judge(
+    attributes: &Attributes,
+    config: &Value,
+    prior: &Value,
+    planned: &Value,
+    path: &Trail<'_>,
+    found: &mut Vec<(Path, &'static str)>,
+) {
+    for (name, attribute) in attributes {
+        let (config, prior, planned) = (
+            member(config, name),
+            member(prior, name),
+            member(planned, name),
+        );
+        let path = &Trail::Attribute(path, name);
+        if attribute.write_only {
+            if !planned.is_null() {
+                found.push((
+                    path.to_path(),
+                    "a write-only value was planned, and would be stored",
+                ));
+            }
+            continue;
+        }
+        if config.is_null() {
+            if !attribute.computed && !planned.is_null() {
+                found.push((
+                    path.to_path(),
+                    "a value was planned that is neither configured nor computed",
+                ));
+            } else if let Kind::Nested(_, nested) = &attribute.kind
+                && stores_write_only(nested, planned)
+            {
+                found.push((path.to_path(), STORES_WRITE_ONLY));
+            }
+            continue;
+        }
+        let mut nested = |config: &Value,
+                          prior: &Value,
+                          planned: &Value,
+                          path: &Trail<'_>,
+                          attributes: &Attributes| {
+            if planned.is_null() != config.is_null() || planned.is_unknown() != config.is_unknown()
+            {
+                found.push((
+                    path.to_path(),
+                    "the planned value is not the configured one",
+                ));
+            } else {
+                judge(attributes, config, prior, planned, path, found);
+            }
+        };
+        match (&attribute.kind, config, planned) {
+            (Kind::Nested(Nesting::Single, attributes), Value::Map(_), _) => {
+                nested(config, prior, planned, path, attributes)
+            }
+            (Kind::Nested(Nesting::List, attributes), Value::List(configs), Value::List(items))
+                if configs.len() == items.len() =>
+            {
+                for (index, (config, item)) in configs.iter().zip(items).enumerate() {
+                    let prior = match prior {
+                        Value::List(priors) => priors.get(index).unwrap_or(&Value::Null),
+                        _ => &Value::Null,
+                    };
+                    nested(config, prior, item, &Trail::Index(path, index), attributes);
+                }
+            }
+            (Kind::Nested(Nesting::Set, _), Value::List(configs), Value::List(items))
+                if configs.len() == items.len() => {}
+            (Kind::Nested(Nesting::Map, attributes), Value::Map(configs), Value::Map(items))
+                if configs.len() == items.len()
+                    && configs.keys().all(|key| items.contains_key(key)) =>
+            {
+                for (key, config) in configs {
+                    let path = &Trail::Key(path, key);
+                    nested(
+                        config,
+                        member(prior, key),
+                        member(planned, key),
+                        path,
+                        attributes,
+                    );
+                }
+            }
+            _ => {
+                if !attribute.same(planned, config)
+                    && (prior.is_null() || !attribute.same(planned, prior))
+                {
+                    found.push((
+                        path.to_path(),
+                        "the planned value is not the configured one",
+                    ));
+                }
+            }
+        }
+    }
+}
