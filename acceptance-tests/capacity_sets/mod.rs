@@ -3,6 +3,7 @@
 //! A control plane for each test, since the kind `CapacitySet` belongs to a whole cluster. KubeVirt's kinds are minimal definitions: what they hold is
 //! written by the tests, as KubeVirt would.
 
+mod connection;
 mod definition;
 mod enforce;
 mod lifecycle;
