@@ -3,6 +3,7 @@
 //! A control plane for each test, since the kind `CapacitySet` belongs to a whole cluster. KubeVirt's kinds are minimal definitions: what they hold is
 //! written by the tests, as KubeVirt would.
 
+mod connection;
 mod definition;
 mod enforce;
 mod lifecycle;
@@ -127,8 +128,14 @@ fn pod(
 fn configuration(kubeconfig: &std::path::Path, rest: &str) -> String {
     format!(
         r#"
-        terraform {{ required_providers {{ loomplane = {{ source = "loomplane/loomplane" }} }} }}
-        provider "loomplane" {{ clusters = {{ lab = {{ config_path = "{}" }} }} }}
+        terraform {{
+          required_providers {{
+            loomplane = {{ source = "loomplane/loomplane" }}
+          }}
+        }}
+        provider "loomplane" {{
+          clusters = {{ lab = {{ config_path = "{}" }} }}
+        }}
         resource "loomplane_capacity_set" "fleet" {{
           name     = "fleet"
           cluster  = "lab"

@@ -223,30 +223,30 @@ pub(super) async fn judge(
     };
     let after = Looked::at(wanted, &observed);
     refuse_nodes(wanted, prior, &after.assembled.refused, cx)?;
-    match &after.plan {
-        Ok(_) => {}
-        Err(NoPlan::Invalid(invalid)) => {
-            let mut refused = Diagnostics::none();
-            for problem in &invalid.problems {
-                // What pools and nodes alone decide is refused; a claim is somebody else's.
-                if !matches!(problem.item, Item::Claim(_)) {
-                    refused.push(refusal(problem));
-                }
-            }
-            if refused.has_error() {
-                return Err(refused);
-            }
-            cx.warn(Diagnostic::warning(
-                "The set's claims can't be planned on",
-                invalid.to_string(),
-            ));
+    let turned_on =
+        wanted.set.mode == Mode::Enforce && prior.is_none_or(|it| it.set.mode != Mode::Enforce);
+    if let Err(NoPlan::Invalid(invalid)) = &after.plan {
+        let mut refused = Diagnostics::none();
+        // What pools and nodes alone decide is refused; a claim is somebody else's.
+        let own = |item: &Item| !matches!(item, Item::Claim(_));
+        for problem in invalid.problems.iter().filter(|it| own(&it.item)) {
+            refused.push(refusal(problem));
         }
-        Err(unsound @ NoPlan::Unsound(_)) => {
-            cx.warn(Diagnostic::warning(
-                "There is no preview of this capacity set",
-                unsound.to_string(),
-            ));
+        if refused.has_error() {
+            return Err(refused);
         }
+    }
+    if let Err(why) = &after.plan {
+        if turned_on {
+            let text = format!("mode = \"enforce\" needs a plan to show first. {why}");
+            return Err(Diagnostic::error("There is no plan to turn on", text)
+                .at("mode")
+                .into());
+        }
+        cx.warn(Diagnostic::warning(
+            "There is no preview of this capacity set",
+            why.to_string(),
+        ));
     }
     if let Some(error) = blind {
         let detail = format!(
@@ -254,7 +254,7 @@ pub(super) async fn judge(
             error.render(),
             crate::kubernetes::crd::fix_for_sets(None)
         );
-        if wanted.set.mode == Mode::Enforce && prior.is_none_or(|it| it.set.mode != Mode::Enforce) {
+        if turned_on {
             return Err(Diagnostic::error(
                 "Can't see who would lose capacity, so the set is not turned on",
                 detail,
