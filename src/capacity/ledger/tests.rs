@@ -297,6 +297,20 @@ fn s3b_what_the_service_itself_holds_is_not_taken() {
 }
 
 #[test]
+fn g10_what_an_imported_container_of_the_services_name_holds_is_not_taken() {
+    use ContainerState::Running;
+    let check = four_l4();
+    let held = |name: &str, service: Option<&str>| {
+        let all = vec![id(0), id(1), id(2), id(3)];
+        Ledger::new(&check.cards, &[container(name, Running, service, all)])
+    };
+    assert!(allocate(&check, &held("chat", None), ask(4)).is_ok());
+    assert!(allocate(&check, &held("other", None), ask(1)).is_err());
+    // Another service's mark counts, whatever the container is called.
+    assert!(allocate(&check, &held("chat", Some("other")), ask(1)).is_err());
+}
+
+#[test]
 fn a_shortage_says_what_the_server_has_instead() {
     let mut mig = card(0, "NVIDIA A100-SXM4-40GB", 40_960);
     mig.mig = super::super::server::MigMode::On;
