@@ -179,7 +179,7 @@ fn g10_what_exists_is_refused_with_the_import_command_and_imports() {
         &format!("\"device={}\"", rack.uuid(0)),
         IMAGE,
     ]);
-    let config = rack.service("hand", &format!("env = {{ BY = \"hand\" }}\n  restart = \"always\"\n  size = {{ gpu = {{ kind = \"nvidia-l4\", count = 1 }} }}"));
+    let config = rack.service("hand", "env = { BY = \"hand\" }\n  restart = \"always\"\n  size = { gpu = { kind = \"nvidia-l4\", count = 1 } }");
     work.file("main.tf", &rack.service("hand", "env = { BY = \"hand\" }"));
     work.apply()
         .expect(FAILED)
