@@ -133,12 +133,28 @@ resource "loomplane_gpu_service" "{label}" {{
         )
     }
 
-    /// Fails the test if this rack's containers share a card.
+    /// Fails the test if this rack's containers share a card; how many are handed out.
     fn assert_no_card_twice(&self) -> usize {
-        let devices: Vec<String> = self
-            .names()
-            .iter()
-            .flat_map(|name| devices(&self.engine, name))
+        let listed =
+            self.engine
+                .docker(&["ps", "-a", "--no-trunc", "--format", "{{.Names}} {{.ID}}"]);
+        let begin = format!("{}-", self.prefix);
+        let ids: Vec<&str> = listed
+            .lines()
+            .filter(|line| line.starts_with(&begin))
+            .filter_map(|line| line.split_once(' '))
+            .map(|(_, id)| id)
+            .collect();
+        // One that is removed meanwhile is not shown, and no failure: applies may be at work.
+        let socket = format!("unix://{}", self.engine.socket().display());
+        let shown = std::process::Command::new("docker")
+            .args(["-H", &socket, "inspect", "--format", DEVICES])
+            .args(&ids)
+            .output()
+            .unwrap();
+        let devices: Vec<String> = String::from_utf8_lossy(&shown.stdout)
+            .lines()
+            .flat_map(uuids)
             .collect();
         let different: BTreeSet<_> = devices.iter().collect();
         assert_eq!(devices.len(), different.len(), "{devices:?}");
@@ -146,10 +162,15 @@ resource "loomplane_gpu_service" "{label}" {{
     }
 }
 
+const DEVICES: &str = "{{json .HostConfig.DeviceRequests}}";
+
 /// UUIDs that a container was given.
 fn devices(engine: &Engine, name: &str) -> Vec<String> {
-    let text = engine.inspect(name, "{{json .HostConfig.DeviceRequests}}");
-    let requests: serde_json::Value = serde_json::from_str(&text).unwrap();
+    uuids(&engine.inspect(name, DEVICES))
+}
+
+fn uuids(requests: &str) -> Vec<String> {
+    let requests: serde_json::Value = serde_json::from_str(requests).unwrap_or_default();
     requests
         .as_array()
         .into_iter()

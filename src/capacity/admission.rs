@@ -7,6 +7,7 @@
 //! (`fit` asks [`admits`] too), so that plan and scheduler agree.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,18 @@ impl Requirement {
 /// or vGPU be there. A label value that can mean two kinds gets a term of its own, with the instance types that settle it.
 #[must_use]
 pub fn admission(kind: Kind) -> Admission {
+    // Of the kind alone, and asked for by every service of a run.
+    static MADE: OnceLock<BTreeMap<Kind, Admission>> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        Kind::ALL
+            .iter()
+            .map(|kind| (*kind, made_of(*kind)))
+            .collect()
+    });
+    made.get(&kind).cloned().unwrap_or_else(|| made_of(kind))
+}
+
+fn made_of(kind: Kind) -> Admission {
     let mut terms = Vec::new();
     for key in KindKey::ALL {
         let values = catalog::get().whole_values(key, kind);

@@ -135,11 +135,6 @@ impl GpuTargets {
             Ok(kinds) => kinds,
             Err(why) => return Ok(vec![refused(&target.name, None, why.render())]),
         };
-        let wanted = |kind: &Kind| {
-            self.kind
-                .as_deref()
-                .is_none_or(|wanted| wanted == kind.id())
-        };
         let none = Default::default();
         let row = |kind: Kind| {
             let request = GpuRequest::parse(kind.id(), self.gpus).map_err(|why| {
@@ -169,11 +164,15 @@ impl GpuTargets {
                 },
             })
         };
-        kinds
-            .into_iter()
-            .filter(|kind| wanted(kind))
-            .map(row)
-            .collect()
+        self.asked(kinds).into_iter().map(row).collect()
+    }
+
+    /// The kind that is asked for, also where the target lacks it, so that its row says why; else those that the target has.
+    fn asked(&self, has: Vec<Kind>) -> Vec<Kind> {
+        match self.kind.as_deref().and_then(|kind| kind.parse().ok()) {
+            Some(kind) => vec![kind],
+            None => has,
+        }
     }
 
     async fn of_server(
@@ -203,11 +202,6 @@ impl GpuTargets {
         if let Some(reason) = report.reason() {
             return Ok(vec![refused(&target.name, None, reason)]);
         }
-        let wanted = |kind: &Kind| {
-            self.kind
-                .as_deref()
-                .is_none_or(|wanted| wanted == kind.id())
-        };
         let kinds: BTreeSet<Kind> = report
             .check
             .cards
@@ -235,9 +229,9 @@ impl GpuTargets {
                 price: Some(price.render()),
             }
         };
-        Ok(kinds
+        Ok(self
+            .asked(kinds.into_iter().collect())
             .into_iter()
-            .filter(|kind| wanted(kind))
             .map(row)
             .collect())
     }

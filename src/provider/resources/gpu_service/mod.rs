@@ -2,8 +2,8 @@
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
 //! - `plan.rs` what a plan says; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
-//! - `cluster.rs` create, read, update, delete and import on a cluster; `server.rs` the same on an own server, with its plan, and
-//!   `container.rs` between the model and a container
+//! - `cluster.rs` create, read, update, delete and import on a cluster; `server.rs` the same on an own server,
+//!   `server_plan.rs` what a plan says there, `server_values.rs` what may be typed there, `container.rs` between the model and a container
 
 mod absorb;
 mod cluster;
@@ -13,6 +13,8 @@ mod moved;
 mod placement;
 mod plan;
 mod server;
+mod server_plan;
+mod server_values;
 mod spec;
 #[cfg(test)]
 mod tests;

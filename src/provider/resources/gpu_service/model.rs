@@ -50,7 +50,8 @@ pub struct GpuService {
     pub env: Opt<BTreeMap<String, Maybe<String>>>,
     /// Clusters: environment from Secrets that exist already.
     pub env_from: Opt<Vec<EnvFrom>>,
-    /// Secret environment. It is stored in the service's own Secret and nowhere else, so raise `secret_env_version` when it changes.
+    /// Secret environment: in no state, plan or log. On a cluster it is in the service's own Secret and nowhere else; on a server in the
+    /// container's environment, which who may use its Docker can read. Raise `secret_env_version` when it changes.
     pub secret_env: WriteOnly<Opt<BTreeMap<String, Maybe<String>>>>,
     /// Version of `secret_env`: a new one writes the Secret again and restarts the pods.
     pub secret_env_version: Opt<i64>,

@@ -45,7 +45,7 @@ pub(super) async fn plan(
     };
     let target = match cx.client.target(&name) {
         Target::Cluster(target) => target,
-        Target::Server(target) => return super::server::plan(change, target, cx).await,
+        Target::Server(target) => return super::server_plan::plan(change, target, cx).await,
         Target::Missing if change.is_change() => {
             return Err(cx.client.missing(&name).at("target").into());
         }

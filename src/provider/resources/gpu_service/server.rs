@@ -1,4 +1,4 @@
-//! What a plan says of a service on an own server, and what is done to it there.
+//! What is done to a service on an own server: create, read, update, delete, import.
 
 use std::time::Duration;
 
@@ -13,20 +13,19 @@ use super::{
     cluster::empty,
     container::{VolumeNames, absorb, to_container},
     known,
-    model::{self, GpuService},
-    plan::{limit, same_request, set_price},
+    model::GpuService,
+    plan::{limit, set_price},
+    server_values::{misplaced, refused},
 };
 use crate::{
     capacity::{
         gpu::GpuRequest,
-        ledger::{self, CardAsk, CardFit},
         price::{SharePrice, share},
         server::CardUuid,
     },
     provider::{
         cancel::watched,
         client::{Client, ServerTarget},
-        configuration::unknown_in,
         report,
     },
     ssh::{Deployed, Deployment, Failure, Observed, Report, Scope, SshError},
@@ -35,142 +34,9 @@ use crate::{
 /// Where Docker's ID of the container is kept: another one under the name is not ours.
 const CONTAINER: &str = "container";
 /// Where Docker's names of imported volumes are kept.
-const VOLUMES: &str = "volumes";
+pub(super) const VOLUMES: &str = "volumes";
 
-/// How the status begins of a container that does not run, or that an interrupted replacement left under another name: the next update
-/// puts it right.
-const AMISS: [&str; 4] = ["stopped", "created", "dead", "interrupted"];
-
-pub(super) async fn plan(
-    change: &mut Change<GpuService>,
-    target: &ServerTarget,
-    cx: &Context<'_, Client>,
-) -> Result<(), Diagnostics> {
-    if !change.is_change() {
-        return plan_unchanged(change, target, cx).await;
-    }
-    misplaced(&change.planned)?;
-    public_ports(change, target, cx);
-    let name = known(&change.planned.name);
-    // A server has none; left unknown it would ask for a new service.
-    if change.config.namespace.is_null() {
-        change.planned.namespace = Replace(OptionalComputed::null());
-    }
-    if change.is_create() {
-        if !name.is_empty() {
-            change.planned.id = name.clone().into();
-        }
-        unsized_volumes(change, target, cx);
-    }
-    check_values(change, cx)?;
-    change.planned.placement = Computed::null();
-    change.planned.nodes = Computed::null();
-    let watched = watched(cx);
-    identity(change, target, &watched.scope).await?;
-    let same = change
-        .prior
-        .as_ref()
-        .is_some_and(|prior| same_request(prior, &change.planned));
-    if same && let Some(prior) = &change.prior {
-        change.planned.hourly_usd = prior.hourly_usd.clone();
-        change.planned.monthly_usd = prior.monthly_usd.clone();
-        change.planned.price = prior.price.clone();
-        return limit(change);
-    }
-    let Some(request) = request_of(&change.planned)? else {
-        if change
-            .planned
-            .size
-            .known()
-            .is_some_and(|size| size.gpu.is_null())
-            || change.planned.size.is_null()
-        {
-            set_price(&mut change.planned, &SharePrice::NoShare);
-            change.planned.devices = Vec::new().into();
-        }
-        if change.is_create() {
-            // G5: whether it can be made there does not wait for apply. What exists by its name may be on its way out.
-            look(target, cx, &watched.scope).await?;
-            let there = target.server.read_service(&name, &watched.scope).await;
-            there.map_err(|error| failed(target, &error))?;
-        }
-        return limit(change);
-    };
-    let report = look(target, cx, &watched.scope).await?;
-    let price = price_of(target, &report, request);
-    set_price(&mut change.planned, &price);
-    let devices = change.prior.as_ref().map(devices_of).unwrap_or_default();
-    let ask = CardAsk {
-        request,
-        service: &name,
-        keep: &devices,
-        budget: None,
-    };
-    match ledger::fit(&report.check, &report.ledger, ask, &target.staying()) {
-        CardFit::TooFew(shortage) => {
-            return Err(report::refusal(shortage.render(&target.name), "size.gpu").into());
-        }
-        fit => {
-            if let Some(text) = fit.render_warning(&target.name, request) {
-                cx.warn(report::notice(text, "size.gpu"));
-            }
-        }
-    }
-    limit(change)
-}
-
-/// A service that stays as it is holds its cards; one whose card is lost gets another.
-async fn plan_unchanged(
-    change: &mut Change<GpuService>,
-    target: &ServerTarget,
-    cx: &Context<'_, Client>,
-) -> Result<(), Diagnostics> {
-    let status = change.planned.status.known().cloned();
-    if status.is_some_and(|status| AMISS.iter().any(|word| status.starts_with(word))) {
-        // A service runs: whatever stopped it, apply starts it again.
-        change.touch();
-        return Ok(());
-    }
-    let devices = devices_of(&change.planned);
-    if !devices.is_empty() {
-        let watched = watched(cx);
-        // Nothing is refused for an unchanged service: where the server can't be asked, refresh has said so.
-        if let Ok(report) = target.server.report(&watched.scope).await {
-            let lost: Vec<_> = devices
-                .iter()
-                .filter(|uuid| !has_card(&report, uuid))
-                .map(ToString::to_string)
-                .collect();
-            if !lost.is_empty() {
-                cx.warn(
-                    Diagnostic::warning(
-                        format!("A GPU of {} is lost", known(&change.planned.name)),
-                        format!(
-                            "{} no longer has {}. The plan gives the service another one.",
-                            target.name,
-                            lost.join(", ")
-                        ),
-                    )
-                    .at("size.gpu"),
-                );
-                change.touch();
-                return Ok(());
-            }
-        }
-    }
-    target.stays(&known(&change.planned.name));
-    Ok(())
-}
-
-fn has_card(report: &Report, uuid: &CardUuid) -> bool {
-    report
-        .check
-        .cards
-        .iter()
-        .any(|card| card.uuid.as_ref() == Some(uuid))
-}
-
-fn devices_of(service: &GpuService) -> Vec<CardUuid> {
+pub(super) fn devices_of(service: &GpuService) -> Vec<CardUuid> {
     service
         .devices
         .known()
@@ -180,7 +46,7 @@ fn devices_of(service: &GpuService) -> Vec<CardUuid> {
         .collect()
 }
 
-fn request_of(service: &GpuService) -> Result<Option<GpuRequest>, Diagnostic> {
+pub(super) fn request_of(service: &GpuService) -> Result<Option<GpuRequest>, Diagnostic> {
     let Some(gpu) = service.size.known().and_then(|size| size.gpu.known()) else {
         return Ok(None);
     };
@@ -192,7 +58,7 @@ fn request_of(service: &GpuService) -> Result<Option<GpuRequest>, Diagnostic> {
     })
 }
 
-fn price_of(target: &ServerTarget, report: &Report, request: GpuRequest) -> SharePrice {
+pub(super) fn price_of(target: &ServerTarget, report: &Report, request: GpuRequest) -> SharePrice {
     let cards = u64::from(report.check.physical_cards());
     share(
         u64::from(request.count.get()),
@@ -202,7 +68,7 @@ fn price_of(target: &ServerTarget, report: &Report, request: GpuRequest) -> Shar
 }
 
 /// The check, once per run; two names for one machine are refused (G9).
-async fn look(
+pub(super) async fn look(
     target: &ServerTarget,
     cx: &Context<'_, Client>,
     scope: &Scope,
@@ -229,180 +95,8 @@ async fn look(
     Ok(report)
 }
 
-fn failed(target: &ServerTarget, error: &SshError) -> Diagnostic {
+pub(super) fn failed(target: &ServerTarget, error: &SshError) -> Diagnostic {
     report::server_error(&target.name, error)
-}
-
-/// G9: another name for the same machine changes nothing; another machine makes a new service.
-async fn identity(
-    change: &mut Change<GpuService>,
-    target: &ServerTarget,
-    scope: &Scope,
-) -> Result<(), Diagnostic> {
-    let Some(prior) = change
-        .prior
-        .as_ref()
-        .filter(|prior| prior.target != change.planned.target)
-    else {
-        return Ok(());
-    };
-    let stored = prior.target_uid.known().cloned().unwrap_or_default();
-    let uid = target
-        .server
-        .target_uid(scope)
-        .await
-        .map_err(|error| failed(target, &error))?;
-    if uid != stored {
-        change.replace("target");
-        change.planned.target_uid = uid.into();
-    }
-    Ok(())
-}
-
-/// Attributes that mean something on a cluster only.
-fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
-    let mut report = Diagnostics::none();
-    let set = [
-        ("namespace", service.namespace.known().is_some()),
-        (
-            "replicas",
-            service
-                .replicas
-                .known()
-                .is_some_and(|replicas| *replicas != 1),
-        ),
-        ("env_from", service.env_from.known().is_some()),
-        ("annotations", service.annotations.known().is_some()),
-        (
-            "image_pull_secret",
-            service.image_pull_secret.known().is_some(),
-        ),
-        ("runtime_class", service.runtime_class.known().is_some()),
-        ("service_account", service.service_account.known().is_some()),
-        ("node_selector", service.node_selector.known().is_some()),
-        ("tolerations", service.tolerations.known().is_some()),
-        ("service_type", service.service_type.known().is_some()),
-        ("priority_class", service.priority_class.known().is_some()),
-        ("rollout", service.rollout.known().is_some()),
-        ("force_conflicts", service.force_conflicts),
-        (
-            "volumes.access_mode",
-            service.volumes.known().is_some_and(|volumes| {
-                volumes
-                    .values()
-                    .any(|volume| volume.access_mode.known().is_some())
-            }),
-        ),
-        (
-            "ports.protocol SCTP",
-            service.ports.known().is_some_and(|ports| {
-                ports
-                    .iter()
-                    .any(|port| port.protocol.known() == Some(&model::Protocol::Sctp))
-            }),
-        ),
-    ];
-    for (name, _) in set.into_iter().filter(|(_, set)| *set) {
-        let target = known(&service.target);
-        let (path, _) = name.split_once('.').unwrap_or((name, ""));
-        report.error(
-            path,
-            format!("{name} does not apply to a server"),
-            format!("{target} is an own server, and {name} means something on a cluster only. Leave it out, or use a cluster."),
-        );
-    }
-    if report.has_error() {
-        Err(report)
-    } else {
-        Ok(())
-    }
-}
-
-/// G5: what Docker would refuse is said at plan, where all that was typed is known.
-fn check_values(change: &Change<GpuService>, cx: &Context<'_, Client>) -> Result<(), Diagnostic> {
-    if !unknown_in(&change.config).is_empty() {
-        return Ok(());
-    }
-    let names: VolumeNames = cx.private(VOLUMES).unwrap_or_default();
-    let spec = to_container(&change.planned, Some(&change.config), &names)?;
-    spec.validate().map_err(|why| refused(&why))
-}
-
-/// What can't be given to Docker, on the attribute that it is about.
-fn refused(why: &SshError) -> Diagnostic {
-    const ATTRIBUTES: [&str; 11] = [
-        "name",
-        "image",
-        "env",
-        "secret_env",
-        "labels",
-        "volumes",
-        "host_mounts",
-        "ports",
-        "size.shm",
-        "size.memory",
-        "health_check",
-    ];
-    let diagnostic = Diagnostic::error("The server's Docker can't run this", why.to_string());
-    let SshError::Refused { what, .. } = why else {
-        return diagnostic;
-    };
-    let what = what.trim_start_matches("the value of ");
-    let about = |attribute: &&&str| {
-        what.strip_prefix(**attribute)
-            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    match ATTRIBUTES.iter().find(about) {
-        Some(attribute) => diagnostic.at(*attribute),
-        None => diagnostic,
-    }
-}
-
-/// Docker's volumes have no size: a stated one is no limit there.
-fn unsized_volumes(change: &Change<GpuService>, target: &ServerTarget, cx: &Context<'_, Client>) {
-    let volumes = change.planned.volumes.known();
-    if volumes.is_some_and(|volumes| volumes.values().any(|it| it.size_gib.known().is_some())) {
-        cx.warn(
-            Diagnostic::warning(
-                "A volume's size is no limit on a server",
-                format!(
-                    "size_gib means something on a cluster only: on {} a volume is one of Docker's, which grows as long as the disk has room.",
-                    target.name
-                ),
-            )
-            .at("volumes"),
-        );
-    }
-}
-
-/// A published port passes by the server's firewall: say so once, when it is made.
-fn public_ports(change: &Change<GpuService>, target: &ServerTarget, cx: &Context<'_, Client>) {
-    if change
-        .prior
-        .as_ref()
-        .is_some_and(|prior| prior.ports == change.planned.ports)
-    {
-        return;
-    }
-    for port in change.planned.ports.known().into_iter().flatten() {
-        let public = match &port.host_ip {
-            Opt::Null => true,
-            Opt::Known(ip) => ip.is_empty() || ip == "0.0.0.0" || ip == "::",
-            Opt::Unknown => false,
-        };
-        if let Some(host_port) = port.host_port.known().filter(|_| public) {
-            cx.warn(
-                Diagnostic::warning(
-                    "A port is published on every address",
-                    format!(
-                        "Port {host_port} of {} will answer on all its addresses: Docker's rules pass by the firewall. Set host_ip (\"127.0.0.1\" for the server itself) if that is not meant.",
-                        target.name
-                    ),
-                )
-                .at("ports"),
-            );
-        }
-    }
 }
 
 fn deployment(
