@@ -40,9 +40,7 @@ pub fn assemble(definition: &Definition, observed: &Observed, now: Timestamp) ->
         let Some(claim) = table.claim(workload, now) else {
             continue;
         };
-        if claim.state == State::Waiting {
-            claims.push(claim);
-        } else if table.hold(&claim) {
+        if claim.state == State::Waiting || table.hold(&claim) {
             claims.push(claim);
         } else {
             unplaced.push(claim);

@@ -21,21 +21,13 @@ use crate::capacity::arbiter::snapshot::{Mode as DomainMode, PoolType as DomainP
     status = "CapacitySetStatus",
     derive = "PartialEq",
     doc = "GPU nodes of one cluster, one kind and one fabric, shared by ranked pools.",
-    printcolumn(name = "Kind", type_ = "string", json_path = ".spec.gpuKind"),
-    printcolumn(name = "Fabric", type_ = "string", json_path = ".spec.fabric"),
-    printcolumn(name = "Mode", type_ = "string", json_path = ".spec.mode"),
-    printcolumn(name = "GPUs", type_ = "integer", json_path = ".status.gpus"),
-    printcolumn(
-        name = "Waiting",
-        type_ = "integer",
-        json_path = ".status.waitingClaims"
-    ),
-    printcolumn(name = "Planned", type_ = "date", json_path = ".status.plannedAt"),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp"
-    )
+    printcolumn = r#"{"name": "Kind", "type": "string", "jsonPath": ".spec.gpuKind"}"#,
+    printcolumn = r#"{"name": "Fabric", "type": "string", "jsonPath": ".spec.fabric"}"#,
+    printcolumn = r#"{"name": "Mode", "type": "string", "jsonPath": ".spec.mode"}"#,
+    printcolumn = r#"{"name": "GPUs", "type": "integer", "jsonPath": ".status.gpus"}"#,
+    printcolumn = r#"{"name": "Waiting", "type": "integer", "jsonPath": ".status.waitingClaims"}"#,
+    printcolumn = r#"{"name": "Planned", "type": "date", "jsonPath": ".status.plannedAt"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
