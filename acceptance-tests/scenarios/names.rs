@@ -163,7 +163,7 @@ fn two_aliases_of_the_provider_work_side_by_side() {
         let run = bench.work.plan();
         if run.code == Some(FAILED) {
             // The kind's name is the catalogue's: read it from there.
-            bench.main(&(service(&gpu("nvidia-l4", 1)) + &super::named("far", &format!("provider = loomplane.far\n  wait = false\n  size = {{ gpu = {{ kind = provider::loomplane::gpu_kind(\"NVIDIA-A100-SXM4-80GB\"), count = 4 }} }}"))));
+            bench.main(&(service(&gpu("nvidia-l4", 1)) + &super::named("far", "provider = loomplane.far\n  wait = false\n  size = { gpu = { kind = provider::loomplane::gpu_kind(\"NVIDIA-A100-SXM4-80GB\"), count = 4 } }")));
             bench.work.plan().expect(HAS_CHANGES);
         }
         bench.work.apply_plan().expect(OK);
