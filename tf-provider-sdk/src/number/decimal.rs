@@ -49,6 +49,10 @@ impl Decimal {
         let dropped = digits.len() - digits.trim_end_matches('0').len();
         let exponent =
             exponent + i64::try_from(dropped).ok()? - i64::try_from(fraction.len()).ok()?;
+        // Of the one form: what is read must be readable again as it is written.
+        if !(-MAX_EXPONENT..=MAX_EXPONENT).contains(&exponent) {
+            return None;
+        }
         Some(Decimal {
             negative,
             digits: significant.into(),

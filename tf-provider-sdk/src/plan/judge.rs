@@ -29,20 +29,21 @@ pub fn violations(
 const STORES_WRITE_ONLY: &str = "a write-only value was planned, and would be stored";
 
 /// Whether a write-only value is somewhere in the objects of a nested attribute.
-fn stores_write_only(attributes: &Attributes, value: &Value) -> bool {
+fn stores_write_only(nesting: Nesting, attributes: &Attributes, value: &Value) -> bool {
     let in_object = |object: &Value| {
         attributes.iter().any(|(name, attribute)| {
             let value = member(object, name);
             match &attribute.kind {
                 _ if attribute.write_only => !value.is_null(),
-                Kind::Nested(_, nested) => stores_write_only(nested, value),
+                Kind::Nested(nesting, nested) => stores_write_only(*nesting, nested, value),
                 Kind::Plain(_) => false,
             }
         })
     };
-    match value {
-        Value::List(items) => items.iter().any(in_object),
-        Value::Map(items) => in_object(value) || items.values().any(in_object),
+    match (nesting, value) {
+        (_, Value::List(items)) => items.iter().any(in_object),
+        (Nesting::Map, Value::Map(items)) => items.values().any(in_object),
+        (_, Value::Map(_)) => in_object(value),
         _ => false,
     }
 }
@@ -77,8 +78,8 @@ fn judge(
                     path.to_path(),
                     "a value was planned that is neither configured nor computed",
                 ));
-            } else if let Kind::Nested(_, nested) = &attribute.kind
-                && stores_write_only(nested, planned)
+            } else if let Kind::Nested(nesting, nested) = &attribute.kind
+                && stores_write_only(*nesting, nested, planned)
             {
                 found.push((path.to_path(), STORES_WRITE_ONLY));
             }
