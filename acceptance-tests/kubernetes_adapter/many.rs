@@ -64,14 +64,27 @@ pub(super) async fn create(count: usize) {
                     "spec": {"unschedulable": true, "taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]},
                     "status": {"allocatable": resources, "capacity": resources, "images": images, "conditions": [{"type": "Ready", "status": "True"}]},
                 });
-                let answer = client.post(&url).bearer_auth(&token).json(&node).send().await.unwrap();
-                assert!(answer.status().is_success() || answer.status() == 409, "{}", answer.text().await.unwrap());
+                post(&client, &url, &token, &node).await;
             }
         });
     }
     while let Some(worker) = workers.join_next().await {
         worker.unwrap();
     }
+}
+
+/// Makes one node, again where a busy API server dropped the connection or asked to wait.
+async fn post(client: &reqwest::Client, url: &str, token: &str, node: &Value) {
+    let mut last = String::new();
+    for attempt in 0..10 {
+        tokio::time::sleep(Duration::from_millis(200 * attempt)).await;
+        match client.post(url).bearer_auth(token).json(node).send().await {
+            Ok(answer) if answer.status().is_success() || answer.status() == 409 => return,
+            Ok(answer) => last = format!("{}: {:?}", answer.status(), answer.text().await),
+            Err(error) => last = format!("{error:?}"),
+        }
+    }
+    panic!("the API server takes no node: {last}");
 }
 
 pub(super) async fn delete() {
