@@ -36,11 +36,12 @@ async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_d
         image: "example.net/web:2".into(),
         ..spec
     };
-    proxy.cut_all_every(Duration::from_millis(150));
     cluster
         .update_service(&found, &next, &options("t"), &never())
         .await
         .unwrap();
+    // Shorter than the rollout, and long enough for a request on a busy machine.
+    proxy.cut_all_every(Duration::from_millis(400));
     cluster
         .wait_rollout(&namespace.0, "web", &limits, &never())
         .await

@@ -98,14 +98,14 @@ fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
         return;
     };
     bench.main(&service(&format!(
-        "{NEVER}\n  timeouts = {{ create = \"3s\", update = \"3s\" }}"
+        "{NEVER}\n  timeouts = {{ create = \"12s\", update = \"12s\" }}"
     )));
     bench
         .work
         .apply()
         .expect(FAILED)
         .says("The rollout failed")
-        .says("it was not done within 3 s")
+        .says("it was not done within 12 s")
         .says_not("Stopped while");
     assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
     bench.work.destroy().expect(OK);
