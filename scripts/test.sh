@@ -25,6 +25,15 @@ unit() {
   cargo test --workspace --locked --doc
 }
 
+# again LOG: real parts with real time limits fail now and then on a busy machine. At most three failed tests are run once more,
+# one at a time, and named; what fails twice has failed.
+again() {
+  local failed; mapfile -t failed < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$1")
+  [ ${#failed[@]} -gt 0 ] && [ ${#failed[@]} -le 3 ] || return 1
+  step "once more, one at a time: ${failed[*]}"
+  cargo test --workspace --locked --test acceptance -- --test-threads=1 --exact "${failed[@]}"
+}
+
 acceptance() {
   local folder=
   step "tools of the bench"
@@ -40,7 +49,10 @@ acceptance() {
   fi
   step "acceptance tests"
   local code=0
-  cargo test --workspace --locked --test acceptance -- --test-threads="${LOOMPLANE_TEST_THREADS:-4}" || code=$?
+  local log; log=$(mktemp)
+  cargo test --workspace --locked --test acceptance -- --test-threads="${LOOMPLANE_TEST_THREADS:-4}" 2>&1 | tee "$log" || code=$?
+  if [ $code != 0 ]; then again "$log" && code=0; fi
+  rm -f "$log"
   if [ -n "$folder" ]; then
     if [ $code != 0 ]; then echo "the control plane's last lines:"; tail -n 3 "$folder"/*.log || true; fi
     "$plane" down "$folder"

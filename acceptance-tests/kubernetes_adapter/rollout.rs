@@ -40,8 +40,8 @@ async fn k10_a_new_image_rolls_out_on_a_full_node_over_a_connection_that_keeps_d
         .update_service(&found, &next, &options("t"), &never())
         .await
         .unwrap();
-    // Shorter than the rollout, and long enough for a request on a busy machine.
-    proxy.cut_all_every(Duration::from_millis(400));
+    // Much shorter than the rollout, so that it is cut for sure; only waiting goes through it.
+    proxy.cut_all_every(Duration::from_millis(120));
     cluster
         .wait_rollout(&namespace.0, "web", &limits, &never())
         .await
