@@ -4,7 +4,11 @@ use async_trait::async_trait;
 
 use super::{At, Prepared, Role, Typed, decode_known, encode, validate, warn_of};
 use crate::{
-    data_source::DataSource, diagnostic::Diagnostics, plan, schema::SchemaError, value::Value,
+    data_source::DataSource,
+    diagnostic::{Diagnostic, Diagnostics},
+    plan,
+    schema::SchemaError,
+    value::Value,
 };
 
 /// The object-safe face of a [`DataSource`].
@@ -17,6 +21,14 @@ pub(crate) trait AnyDataSource<C: Send + Sync>: Send + Sync {
     /// # Errors
     /// Where the model can't be expressed.
     fn prepared(&self) -> Result<&Prepared, SchemaError>;
+    /// The schema, or what to tell the user where there is none.
+    ///
+    /// # Errors
+    /// Where the model can't be expressed.
+    fn ready(&self) -> Result<&Prepared, Diagnostic> {
+        self.prepared()
+            .map_err(|why| super::schema_fault(self.name(), &why))
+    }
     /// Judges a configuration.
     fn validate(&self, config: &Value) -> Diagnostics;
     /// Reads it.

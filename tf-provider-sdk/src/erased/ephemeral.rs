@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::{At, Prepared, Role, Typed, decode_known, encode, validate};
 use crate::{
-    diagnostic::Diagnostics,
+    diagnostic::{Diagnostic, Diagnostics},
     ephemeral::{Ephemeral, Opened, Renewal},
     plan,
     schema::SchemaError,
@@ -21,6 +21,14 @@ pub(crate) trait AnyEphemeral<C: Send + Sync>: Send + Sync {
     /// # Errors
     /// Where the model can't be expressed.
     fn prepared(&self) -> Result<&Prepared, SchemaError>;
+    /// The schema, or what to tell the user where there is none.
+    ///
+    /// # Errors
+    /// Where the model can't be expressed.
+    fn ready(&self) -> Result<&Prepared, Diagnostic> {
+        self.prepared()
+            .map_err(|why| super::schema_fault(self.name(), &why))
+    }
     /// Judges a configuration.
     fn validate(&self, config: &Value) -> Diagnostics;
     /// Opens it.

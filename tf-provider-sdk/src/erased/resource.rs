@@ -23,6 +23,14 @@ pub(crate) trait AnyResource<C: Send + Sync>: Send + Sync {
     /// # Errors
     /// Where the model can't be expressed.
     fn prepared(&self) -> Result<&Prepared, SchemaError>;
+    /// The schema, or what to tell the user where there is none.
+    ///
+    /// # Errors
+    /// Where the model can't be expressed.
+    fn ready(&self) -> Result<&Prepared, Diagnostic> {
+        self.prepared()
+            .map_err(|why| super::schema_fault(self.name(), &why))
+    }
     /// [`Resource::IDENTITY`].
     fn identity(&self) -> &'static [&'static str];
     /// Judges a configuration.

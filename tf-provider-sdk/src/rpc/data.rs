@@ -18,9 +18,7 @@ pub(super) async fn validate_data_resource_config<P: Provider>(
 ) -> pb::validate_data_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let data_source = service.data_source(&request.type_name)?;
-        let prepared = data_source
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(data_source.name(), &why))?;
+        let prepared = data_source.ready()?;
         Ok(data_source.validate(&from_dynamic(request.config.as_ref(), &prepared.ty)?))
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
@@ -37,9 +35,7 @@ pub(super) async fn read_data_source<P: Provider>(
     let at = service.at(&client, &shared);
     let read = async {
         let data_source = service.data_source(&request.type_name)?;
-        let prepared = data_source
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(data_source.name(), &why))?;
+        let prepared = data_source.ready()?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         let state = data_source.read(&config, &at).await?;
         Ok(to_dynamic(&state, &prepared.ty)?)

@@ -18,9 +18,7 @@ pub(super) async fn validate_ephemeral_resource_config<P: Provider>(
 ) -> pb::validate_ephemeral_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let ephemeral = service.ephemeral(&request.type_name)?;
-        let prepared = ephemeral
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
+        let prepared = ephemeral.ready()?;
         Ok(ephemeral.validate(&from_dynamic(request.config.as_ref(), &prepared.ty)?))
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
@@ -37,9 +35,7 @@ pub(super) async fn open_ephemeral_resource<P: Provider>(
     let at = service.at(&client, &shared);
     let open = async {
         let ephemeral = service.ephemeral(&request.type_name)?;
-        let prepared = ephemeral
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(ephemeral.name(), &why))?;
+        let prepared = ephemeral.ready()?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         let opened = ephemeral.open(&config, &at).await?;
         Ok(pb::open_ephemeral_resource::Response {

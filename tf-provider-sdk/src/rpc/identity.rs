@@ -15,9 +15,7 @@ pub(super) async fn upgrade_resource_identity<P: Provider>(
 ) -> pb::upgrade_resource_identity::Response {
     let upgrade = || -> Result<Option<pb::ResourceIdentityData>, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let Some(ty) = identity_type(resource, &prepared.ty) else {
             return Ok(None);
         };

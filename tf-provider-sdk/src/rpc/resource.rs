@@ -25,9 +25,7 @@ pub(super) async fn validate_resource_config<P: Provider>(
 ) -> pb::validate_resource_config::Response {
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
         let mut report = resource.validate(&config);
         let allowed = request
@@ -90,9 +88,7 @@ pub(super) async fn upgrade_resource_state<P: Provider>(
 ) -> pb::upgrade_resource_state::Response {
     let upgrade = || -> Result<pb::DynamicValue, Diagnostic> {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let raw = request.raw_state.as_ref();
         if raw.is_some_and(|raw| !raw.flatmap.is_empty()) {
             return Err(Diagnostic::error(
@@ -126,9 +122,7 @@ pub(super) async fn read_resource<P: Provider>(
     let at = service.at(&client, &shared);
     let read = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let state = from_dynamic(request.current_state.as_ref(), &prepared.ty)?;
         if at.client.is_none() {
             return Ok((
@@ -180,9 +174,7 @@ pub(super) async fn plan_resource_change<P: Provider>(
     let at = service.at(&client, &shared);
     let plan = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let input = PlanInput {
             config: from_dynamic(request.config.as_ref(), &prepared.ty)?,
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
@@ -220,9 +212,7 @@ pub(super) async fn apply_resource_change<P: Provider>(
     let at = service.at(&client, &shared);
     let apply = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let input = PlanInput {
             config: from_dynamic(request.config.as_ref(), &prepared.ty)?,
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
@@ -268,9 +258,7 @@ pub(super) async fn import_resource_state<P: Provider>(
     let at = service.at(&client, &shared);
     let import = async {
         let resource = service.resource(&request.type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let identity = request
             .identity
             .as_ref()
@@ -303,9 +291,7 @@ pub(super) async fn move_resource_state<P: Provider>(
 ) -> pb::move_resource_state::Response {
     let moved = || -> Result<(pb::DynamicValue, Option<pb::ResourceIdentityData>), Diagnostic> {
         let resource = service.resource(&request.target_type_name)?;
-        let prepared = resource
-            .prepared()
-            .map_err(|why| crate::erased::schema_fault(resource.name(), &why))?;
+        let prepared = resource.ready()?;
         let (from, to) = (&request.source_type_name, &request.target_type_name);
         let json = request
             .source_state
