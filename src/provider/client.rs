@@ -143,7 +143,7 @@ impl ClusterTarget {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Diagnostic> {
         let declared = config.declared().map_err(|(group, why)| {
-            let at = Path::from("clusters").then(Step::Key(name.to_owned()));
+            let at = Path::from("clusters").then(Step::Key(name.into()));
             Diagnostic::error(
                 "Invalid node group",
                 format!("gpu_node_groups[{group:?}]: {why}"),

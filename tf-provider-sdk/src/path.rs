@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::value::Name;
+
 /// A path from the root of a resource's value to an attribute or element.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
 pub struct Path(pub Vec<Step>);
@@ -10,9 +12,9 @@ pub struct Path(pub Vec<Step>);
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
     /// An attribute of an object.
-    Attribute(String),
+    Attribute(Name),
     /// An element of a map.
-    Key(String),
+    Key(Name),
     /// An element of a list.
     Index(usize),
 }
@@ -23,7 +25,7 @@ impl Path {
         Self::default()
     }
     /// A path of one attribute.
-    pub fn attribute(name: impl Into<String>) -> Self {
+    pub fn attribute(name: impl Into<Name>) -> Self {
         Path(vec![Step::Attribute(name.into())])
     }
     /// This path and one more step.
@@ -66,7 +68,7 @@ impl From<&str> for Path {
                 .filter(|step| !step.is_empty())
                 .map(|step| match step.parse() {
                     Ok(index) => Step::Index(index),
-                    Err(_) => Step::Attribute(step.to_owned()),
+                    Err(_) => Step::Attribute(step.into()),
                 })
                 .collect(),
         )

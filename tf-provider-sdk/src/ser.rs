@@ -5,7 +5,7 @@
 
 mod parts;
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use serde::{Serialize, Serializer, ser};
 
@@ -164,14 +164,14 @@ impl Serializer for ValueSerializer {
     ) -> Result<Self::SerializeTupleVariant, ToValueError> {
         Err(with_content(name))
     }
-    fn serialize_map(self, _: Option<usize>) -> Result<Members, ToValueError> {
+    fn serialize_map(self, len: Option<usize>) -> Result<Members, ToValueError> {
         Ok(Members {
-            entries: BTreeMap::new(),
+            entries: Vec::with_capacity(len.unwrap_or(0)),
             key: None,
         })
     }
-    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members, ToValueError> {
-        self.serialize_map(None)
+    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Members, ToValueError> {
+        self.serialize_map(Some(len))
     }
     fn serialize_struct_variant(
         self,

@@ -58,7 +58,7 @@ impl Timeouts {
                 .filter(|text| parse_duration(text).is_none())
             {
                 report.error(
-                    Path::from("timeouts").then(crate::path::Step::Attribute(name.to_owned())),
+                    Path::from("timeouts").then(crate::path::Step::Attribute(name.into())),
                     "Invalid timeout",
                     format!("timeouts.{name} is {text:?}. Write a number with a unit: \"90s\", \"10m\" or \"1h30m\"."),
                 );

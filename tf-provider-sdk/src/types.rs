@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use crate::path::Step;
+use crate::{path::Step, value::Name};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, SeqAccess, Visitor},
@@ -34,7 +34,7 @@ pub enum Type {
     /// Named attributes, each of its own type.
     Object {
         /// The type of each attribute.
-        attributes: BTreeMap<String, Type>,
+        attributes: BTreeMap<Name, Type>,
         /// The attributes that a user may leave out.
         optional: BTreeSet<String>,
     },
@@ -47,7 +47,7 @@ pub struct ParseTypeError(String);
 
 impl Type {
     /// An object without optional attributes.
-    pub fn object<K: Into<String>>(attributes: impl IntoIterator<Item = (K, Type)>) -> Self {
+    pub fn object<K: Into<Name>>(attributes: impl IntoIterator<Item = (K, Type)>) -> Self {
         Type::Object {
             attributes: attributes
                 .into_iter()
@@ -105,8 +105,8 @@ impl Type {
     /// The step of a path that leads to an attribute or to an element of a map.
     pub(crate) fn step(&self, name: &str) -> Step {
         match self {
-            Type::Map(_) => Step::Key(name.to_owned()),
-            _ => Step::Attribute(name.to_owned()),
+            Type::Map(_) => Step::Key(name.into()),
+            _ => Step::Attribute(name.into()),
         }
     }
 
@@ -151,7 +151,7 @@ impl fmt::Display for Type {
                 f.write_str("object({")?;
                 for (i, (name, ty)) in attributes.iter().enumerate() {
                     f.write_str(if i == 0 { " " } else { ", " })?;
-                    match optional.contains(name) {
+                    match optional.contains(name.as_str()) {
                         true => write!(f, "{name} = optional({ty})")?,
                         false => write!(f, "{name} = {ty}")?,
                     }
@@ -214,9 +214,12 @@ impl<'de> Visitor<'de> for TypeVisitor {
             "map" => Type::Map(part(&mut parts)?),
             "tuple" => Type::Tuple(part(&mut parts)?),
             "object" => {
-                let attributes: BTreeMap<String, Type> = part(&mut parts)?;
+                let attributes: BTreeMap<Name, Type> = part(&mut parts)?;
                 let optional: BTreeSet<String> = parts.next_element()?.unwrap_or_default();
-                if let Some(name) = optional.iter().find(|name| !attributes.contains_key(*name)) {
+                if let Some(name) = optional
+                    .iter()
+                    .find(|name| !attributes.contains_key(name.as_str()))
+                {
                     return Err(de::Error::custom(format_args!(
                         "{name:?} is optional but not an attribute"
                     )));

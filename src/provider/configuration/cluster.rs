@@ -107,8 +107,8 @@ impl ClusterConfig {
                 continue;
             };
             let at = at
-                .then(Step::Attribute("gpu_node_groups".to_owned()))
-                .then(Step::Key(name.clone()));
+                .then(Step::Attribute("gpu_node_groups".into()))
+                .then(Step::Key(name.into()));
             report.error(at, "Invalid node group", why.to_string());
         }
     }

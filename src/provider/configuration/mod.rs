@@ -43,14 +43,14 @@ impl Config {
     /// What is wrong, as far as it is known.
     pub(super) fn validate(&self, report: &mut Diagnostics) {
         for (name, cluster) in self.clusters.known().into_iter().flatten() {
-            let at = Path::from("clusters").then(Step::Key(name.clone()));
+            let at = Path::from("clusters").then(Step::Key(name.into()));
             check_name(name, &at, report);
             if let Maybe::Known(cluster) = cluster {
                 cluster.validate(&at, report);
             }
         }
         for (name, server) in self.servers.known().into_iter().flatten() {
-            let at = Path::from("servers").then(Step::Key(name.clone()));
+            let at = Path::from("servers").then(Step::Key(name.into()));
             check_name(name, &at, report);
             if self
                 .clusters
@@ -77,7 +77,7 @@ impl Config {
         let mut entries = Vec::new();
         for (name, usd) in self.prices.known().into_iter().flatten() {
             let Some(usd) = usd.known() else { continue };
-            let at = || Path::from("prices").then(Step::Key(name.clone()));
+            let at = || Path::from("prices").then(Step::Key(name.into()));
             let usd = super::report::decimal(usd).ok_or_else(|| {
                 (
                     at(),
@@ -88,7 +88,7 @@ impl Config {
         }
         PriceBook::new(entries).map_err(|why| {
             (
-                Path::from("prices").then(Step::Key(why.entry().to_owned())),
+                Path::from("prices").then(Step::Key(why.entry().into())),
                 format!("{why}."),
             )
         })
@@ -117,7 +117,7 @@ pub(super) fn unknown_in<T: Serialize>(model: &T) -> Vec<String> {
             values
                 .into_iter()
                 .filter(|(_, value)| !value.is_wholly_known())
-                .map(|(name, _)| name),
+                .map(|(name, _)| name.to_string()),
         ),
         Ok(value) if value.is_wholly_known() => {}
         _ => names.push("all of it".to_owned()),

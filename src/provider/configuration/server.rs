@@ -126,7 +126,7 @@ impl ServerConfig {
             .map(|usd| Price::stated(Some(usd)))
         {
             report.error(
-                at.then(Step::Attribute("hourly_usd".to_owned())),
+                at.then(Step::Attribute("hourly_usd".into())),
                 "Invalid price",
                 why.to_string(),
             );
@@ -145,7 +145,7 @@ impl ServerConfig {
         ssh: &SshConfig,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<ssh::ServerConfig, Diagnostic> {
-        let at = || Path::from("servers").then(Step::Key(name.to_owned()));
+        let at = || Path::from("servers").then(Step::Key(name.into()));
         let passphrase = || secret(&self.passphrase).or_else(|| secret(&ssh.passphrase));
         let own = secret(&self.private_key).is_some()
             || text(&self.private_key_path).is_some()

@@ -1,9 +1,6 @@
 //! The parts of a value, for serde. Each adds its step to the path of an error from within.
 
-use std::{
-    collections::{BTreeMap, btree_map},
-    slice,
-};
+use std::slice;
 
 use serde::{
     Deserializer,
@@ -20,7 +17,7 @@ use crate::{
     msgpack,
     number::NUMBER,
     path::Step,
-    value::{DYNAMIC, FromValueError, REFINED, Value},
+    value::{DYNAMIC, FromValueError, Name, REFINED, Value, ValueMap},
 };
 
 static NULL: Value = Value::Null;
@@ -61,14 +58,14 @@ impl<'de> SeqAccess<'de> for Elements<'de> {
 
 /// The elements of a map.
 pub(super) struct Members<'a> {
-    rest: btree_map::Iter<'a, String, Value>,
-    current: Option<(&'a String, &'a Value)>,
+    rest: slice::Iter<'a, (Name, Value)>,
+    current: Option<(&'a Name, &'a Value)>,
 }
 
 impl<'a> Members<'a> {
-    pub(super) fn new(entries: &'a BTreeMap<String, Value>) -> Self {
+    pub(super) fn new(entries: &'a ValueMap) -> Self {
         Members {
-            rest: entries.iter(),
+            rest: entries.as_slice().iter(),
             current: None,
         }
     }
@@ -77,7 +74,7 @@ impl<'a> Members<'a> {
 impl<'de> MapAccess<'de> for Members<'de> {
     type Error = FromValueError;
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>> {
-        self.current = self.rest.next();
+        self.current = self.rest.next().map(|(key, value)| (key, value));
         match self.current {
             Some((key, _)) => seed
                 .deserialize(BorrowedStrDeserializer::new(key))
@@ -101,15 +98,12 @@ impl<'de> MapAccess<'de> for Members<'de> {
 /// The fields of a struct, each with its attribute or null.
 pub(super) struct Attributes<'a> {
     fields: slice::Iter<'static, &'static str>,
-    attributes: &'a BTreeMap<String, Value>,
+    attributes: &'a ValueMap,
     current: &'static str,
 }
 
 impl<'a> Attributes<'a> {
-    pub(super) fn new(
-        fields: &'static [&'static str],
-        attributes: &'a BTreeMap<String, Value>,
-    ) -> Self {
+    pub(super) fn new(fields: &'static [&'static str], attributes: &'a ValueMap) -> Self {
         Attributes {
             fields: fields.iter(),
             attributes,
@@ -131,7 +125,7 @@ impl<'de> MapAccess<'de> for Attributes<'de> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
         let value = self.attributes.get(self.current).unwrap_or(&NULL);
         seed.deserialize(ValueDeserializer { value })
-            .map_err(|error| error.under(Step::Attribute(self.current.to_owned())))
+            .map_err(|error| error.under(Step::Attribute(self.current.into())))
     }
 }
 

@@ -42,6 +42,6 @@ impl Error for FromValueError {
     }
 
     fn missing_field(name: &'static str) -> Self {
-        FromValueError::new("a value is required").under(Step::Attribute(name.to_owned()))
+        FromValueError::new("a value is required").under(Step::Attribute(name.into()))
     }
 }

@@ -87,9 +87,10 @@ impl Role {
         attributes
             .iter()
             .find_map(|(name, attribute)| match &attribute.kind {
-                _ if attribute.write_only => {
-                    Some((name.clone(), "only resources have write-only attributes"))
-                }
+                _ if attribute.write_only => Some((
+                    name.to_string(),
+                    "only resources have write-only attributes",
+                )),
                 Kind::Nested(_, nested) => Role::Other
                     .objection(nested)
                     .map(|(path, message)| (format!("{name}.{path}"), message)),

@@ -168,7 +168,8 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
                 plan::replaced(schema, &input.prior, &draft.planned),
             ));
         };
-        let mut planned = plan::with_refinements(encode(&change.planned)?, &draft.planned);
+        let mut planned = encode(&change.planned)?;
+        plan::restore_refinements(&mut planned, &draft.planned);
         let found = plan::violations(schema, &input.config, &input.prior, &planned);
         if !found.is_empty() {
             let mut report = Diagnostics::none();

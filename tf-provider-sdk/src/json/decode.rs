@@ -1,13 +1,11 @@
 //! State JSON to values.
 
-use std::collections::BTreeMap;
-
 use super::scanner::{Scanner, too_deep};
 use crate::{
     number::Number,
     path::Step,
     types::Type,
-    value::{DecodeError, Dynamic, MAX_DEPTH, Value, normalized},
+    value::{DecodeError, Dynamic, MAX_DEPTH, Name, Value, ValueMap, normalized},
 };
 
 /// Reads a value of a type. Attributes that are not there are null; others than the type has are an error.
@@ -120,10 +118,10 @@ fn map(
     depth: usize,
 ) -> Result<Value, DecodeError> {
     scanner.expect(b'{')?;
-    let mut elements = BTreeMap::new();
+    let mut elements = Vec::new();
     let mut first = true;
     while scanner.has_next(b'}', std::mem::take(&mut first))? {
-        let key = normalized(&scanner.string()?).into_owned();
+        let key = Name::from(normalized(&scanner.string()?));
         scanner.expect(b':')?;
         let element_type = match ty {
             Type::Object { attributes, .. } => match (attributes.get(&key), extra) {
@@ -141,8 +139,9 @@ fn map(
         };
         let element =
             value(scanner, element_type, extra, depth + 1).map_err(|e| e.under(ty.step(&key)))?;
-        elements.insert(key, element);
+        elements.push((key, element));
     }
+    let mut elements: ValueMap = elements.into_iter().collect();
     if let Type::Object { attributes, .. } = ty {
         for name in attributes.keys() {
             if !elements.contains_key(name) {

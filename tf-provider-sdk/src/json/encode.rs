@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::{
     path::Step,
     types::Type,
-    value::{EncodeError, MAX_DEPTH, Value, normalized},
+    value::{EncodeError, MAX_DEPTH, Name, Value, ValueMap, normalized},
 };
 
 /// Writes a value as a type, without spaces. As [`crate::msgpack::encode`], but what is unknown or infinite is an error.
@@ -116,8 +116,8 @@ fn list(
 
 fn object(
     json: &mut Vec<u8>,
-    elements: &BTreeMap<String, Value>,
-    types: &BTreeMap<String, Type>,
+    elements: &ValueMap,
+    types: &BTreeMap<Name, Type>,
     ty: &Type,
     depth: usize,
 ) -> Result<(), EncodeError> {
@@ -133,7 +133,7 @@ fn object(
 
 fn members<'a>(
     json: &mut Vec<u8>,
-    members: impl Iterator<Item = (&'a String, &'a Value)>,
+    members: impl Iterator<Item = (&'a Name, &'a Value)>,
     ty: &Type,
     depth: usize,
 ) -> Result<(), EncodeError> {

@@ -11,7 +11,7 @@ use crate::{
     number::Number,
     path::Step,
     types::Type,
-    value::{DecodeError, Dynamic, MAX_DEPTH, Value, normalized},
+    value::{DecodeError, Dynamic, MAX_DEPTH, Name, Value, ValueMap, normalized},
 };
 
 /// How many elements are made room for before any of them is read.
@@ -64,14 +64,15 @@ fn value(reader: &mut Reader<'_>, ty: &Type, depth: usize) -> Result<Value, Deco
             types.len()
         ))),
         (Type::Map(element), Item::Map(count)) => {
-            let mut elements = BTreeMap::new();
+            // In order once all are there: one by one, keys in the wrong order would cost a move of all the others each.
+            let mut elements = Vec::with_capacity(count.min(MAX_RESERVED));
             for _ in 0..count {
-                let key = text(key_bytes(reader)?)?;
+                let key = name(key_bytes(reader)?)?;
                 let value = value(reader, element, depth + 1)
                     .map_err(|e| e.under(Step::Key(key.clone())))?;
-                elements.insert(key, value);
+                elements.push((key, value));
             }
-            Ok(Value::Map(elements))
+            Ok(Value::object(elements))
         }
         (Type::Object { attributes, .. }, Item::Map(count)) => {
             object(reader, attributes, count, depth)
@@ -98,11 +99,11 @@ fn value(reader: &mut Reader<'_>, ty: &Type, depth: usize) -> Result<Value, Deco
 
 fn object(
     reader: &mut Reader<'_>,
-    types: &BTreeMap<String, Type>,
+    types: &BTreeMap<Name, Type>,
     count: usize,
     depth: usize,
 ) -> Result<Value, DecodeError> {
-    let mut attributes = Vec::with_capacity(count.min(MAX_RESERVED));
+    let mut attributes = ValueMap::with_capacity(count.min(MAX_RESERVED));
     // Terraform writes attributes in order, so the next one is nearly always the one that is expected.
     let mut expected = types.iter();
     for _ in 0..count {
@@ -113,10 +114,8 @@ fn object(
         };
         let value =
             value(reader, ty, depth + 1).map_err(|e| e.under(Step::Attribute(name.clone())))?;
-        attributes.push((name.clone(), value));
+        attributes.insert(name.clone(), value);
     }
-    // Made at once from sorted pairs, the map is quicker to build and its nodes are full.
-    let attributes: BTreeMap<String, Value> = attributes.into_iter().collect();
     match types
         .keys()
         .find(|name| attributes.len() < types.len() && !attributes.contains_key(*name))
@@ -128,10 +127,10 @@ fn object(
 }
 
 fn attribute<'t>(
-    name: &[u8],
-    types: &'t BTreeMap<String, Type>,
-) -> Result<(&'t String, &'t Type), DecodeError> {
-    let name = text(name)?;
+    bytes: &[u8],
+    types: &'t BTreeMap<Name, Type>,
+) -> Result<(&'t Name, &'t Type), DecodeError> {
+    let name = name(bytes)?;
     types.get_key_value(&name).ok_or_else(|| {
         DecodeError::new("the object has no attribute of this name").under(Step::Attribute(name))
     })
@@ -141,6 +140,13 @@ fn key_bytes<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
     match reader.item()? {
         Item::Text(bytes) => Ok(bytes),
         _ => Err(DecodeError::new("a key must be a string")),
+    }
+}
+
+fn name(bytes: &[u8]) -> Result<Name, DecodeError> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(normalized(text).into()),
+        Err(_) => Err(DecodeError::new("a string must be valid UTF-8")),
     }
 }
 

@@ -7,7 +7,7 @@ use crate::{
     number::Number,
     path::Step,
     types::Type,
-    value::{EncodeError, MAX_DEPTH, Value, normalized},
+    value::{EncodeError, MAX_DEPTH, Name, Value, ValueMap, normalized},
 };
 
 /// Writes a value as a type. An attribute of the type that the value lacks is written as null; one that the type
@@ -118,7 +118,7 @@ fn list(
 
 fn map(
     writer: &mut Writer,
-    elements: &BTreeMap<String, Value>,
+    elements: &ValueMap,
     ty: &Type,
     depth: usize,
 ) -> Result<(), EncodeError> {
@@ -126,9 +126,9 @@ fn map(
     if elements.keys().all(|key| key.is_ascii()) {
         return entries(writer, elements.iter(), ty, depth);
     }
-    let composed: BTreeMap<String, &Value> = elements
+    let composed: BTreeMap<Name, &Value> = elements
         .iter()
-        .map(|(key, value)| (normalized(key).into_owned(), value))
+        .map(|(key, value)| (Name::from(normalized(key)), value))
         .collect();
     if composed.len() < elements.len() {
         return Err(EncodeError::new(
@@ -145,7 +145,7 @@ fn map(
 
 fn entries<'a>(
     writer: &mut Writer,
-    entries: impl ExactSizeIterator<Item = (&'a String, &'a Value)>,
+    entries: impl ExactSizeIterator<Item = (&'a Name, &'a Value)>,
     ty: &Type,
     depth: usize,
 ) -> Result<(), EncodeError> {
@@ -159,29 +159,25 @@ fn entries<'a>(
 
 fn object(
     writer: &mut Writer,
-    elements: &BTreeMap<String, Value>,
-    types: &BTreeMap<String, Type>,
+    elements: &ValueMap,
+    types: &BTreeMap<Name, Type>,
     depth: usize,
 ) -> Result<(), EncodeError> {
     writer.map(types.len()).ok_or_else(too_long)?;
-    let mut found = 0;
+    // Both are in order: they are walked side by side.
+    let mut elements = elements.iter().peekable();
     for (name, ty) in types {
         writer.string(name).ok_or_else(too_long)?;
-        match elements.get(name) {
-            Some(element) => {
-                found += 1;
-                write(writer, element, ty, depth + 1)
-                    .map_err(|e| e.under(Step::Attribute(name.clone())))?;
-            }
+        match elements.next_if(|(found, _)| *found == name) {
+            Some((_, element)) => write(writer, element, ty, depth + 1)
+                .map_err(|e| e.under(Step::Attribute(name.clone())))?,
             None => writer.nil(),
         }
     }
-    match elements.keys().find(|name| !types.contains_key(*name)) {
-        Some(name) if found < elements.len() => {
-            Err(EncodeError::new("the object has no attribute of this name")
-                .under(Step::Attribute(name.clone())))
-        }
-        _ => Ok(()),
+    match elements.next() {
+        Some((name, _)) => Err(EncodeError::new("the object has no attribute of this name")
+            .under(Step::Attribute(name.clone()))),
+        None => Ok(()),
     }
 }
 

@@ -5,8 +5,6 @@
 //! [`violations`] judges the outcome by the rules that Terraform's core will apply, and [`replaced`] says what makes a new object.
 //! After apply, [`settle`] holds the result to the plan.
 
-use std::collections::BTreeMap;
-
 mod judge;
 mod settle;
 mod trail;
@@ -236,27 +234,22 @@ fn find_replaced(
 }
 
 /// Puts back what is known of unknown values (refinements), which the author's types do not carry: core compares them too.
-pub fn with_refinements(planned: Value, draft: &Value) -> Value {
+pub fn restore_refinements(planned: &mut Value, draft: &Value) {
     match (planned, draft) {
-        (Value::Unknown(_), Value::Unknown(_)) => draft.clone(),
+        (planned @ Value::Unknown(_), Value::Unknown(Some(_))) => planned.clone_from(draft),
         (Value::Map(items), Value::Map(drafts)) => {
-            let of = |(key, item): (String, Value)| {
-                let item = match drafts.get(&key) {
-                    Some(draft) => with_refinements(item, draft),
-                    None => item,
-                };
-                (key, item)
-            };
-            Value::Map(items.into_iter().map(of).collect())
+            for (key, item) in items {
+                if let Some(draft) = drafts.get(key) {
+                    restore_refinements(item, draft);
+                }
+            }
         }
-        (Value::List(items), Value::List(drafts)) if items.len() == drafts.len() => Value::List(
-            items
-                .into_iter()
-                .zip(drafts)
-                .map(|(item, draft)| with_refinements(item, draft))
-                .collect(),
-        ),
-        (planned, _) => planned,
+        (Value::List(items), Value::List(drafts)) if items.len() == drafts.len() => {
+            for (item, draft) in items.iter_mut().zip(drafts) {
+                restore_refinements(item, draft);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -269,7 +262,7 @@ pub fn known(value: &Value) -> Value {
             items
                 .iter()
                 .map(|(key, item)| (key.clone(), known(item)))
-                .collect::<BTreeMap<_, _>>(),
+                .collect(),
         ),
         Value::Dynamic(dynamic) if !dynamic.value.is_wholly_known() => Value::Null,
         other => other.clone(),
@@ -297,7 +290,7 @@ fn strip(attributes: &Attributes, value: &mut Value) {
                 items.iter_mut().for_each(|item| strip(nested, item))
             }
             (Kind::Nested(_, nested), Value::Map(items)) => {
-                items.values_mut().for_each(|item| strip(nested, item))
+                items.iter_mut().for_each(|(_, item)| strip(nested, item))
             }
             _ => {}
         }

@@ -25,8 +25,8 @@ fn result(random: &mut Random, attributes: &Attributes, planned: &Value, faithfu
     let Value::Map(values) = planned else {
         return planned.clone();
     };
-    let of = |random: &mut Random, name: &String, attribute: &Attribute| {
-        let value = &values[name];
+    let of = |random: &mut Random, name: &str, attribute: &Attribute| {
+        let value = values.get(name).unwrap();
         let other = !faithful && random.one_in(4);
         match (&attribute.kind, value) {
             (_, value) if value.is_unknown() || other => random.value(&attribute.ty(), 0),

@@ -14,8 +14,8 @@ impl Trail<'_> {
     pub(super) fn to_path(self) -> Path {
         match self {
             Trail::Root => Path::root(),
-            Trail::Attribute(up, name) => up.to_path().then(Step::Attribute(name.to_owned())),
-            Trail::Key(up, key) => up.to_path().then(Step::Key(key.to_owned())),
+            Trail::Attribute(up, name) => up.to_path().then(Step::Attribute(name.into())),
+            Trail::Key(up, key) => up.to_path().then(Step::Key(key.into())),
             Trail::Index(up, index) => up.to_path().then(Step::Index(index)),
         }
     }

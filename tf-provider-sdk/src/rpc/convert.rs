@@ -79,8 +79,8 @@ pub(super) fn to_path(path: &Path) -> pb::AttributePath {
     use pb::attribute_path::{Step as PbStep, step::Selector};
     let steps = path.0.iter().map(|step| PbStep {
         selector: Some(match step {
-            Step::Attribute(name) => Selector::AttributeName(name.clone()),
-            Step::Key(key) => Selector::ElementKeyString(key.clone()),
+            Step::Attribute(name) => Selector::AttributeName(name.to_string()),
+            Step::Key(key) => Selector::ElementKeyString(key.to_string()),
             Step::Index(index) => {
                 Selector::ElementKeyInt(i64::try_from(*index).unwrap_or(i64::MAX))
             }

@@ -18,10 +18,13 @@ pub use check::Check;
 pub use reader::SchemaError;
 use schemars::JsonSchema;
 
-use crate::{types::Type, value::Value};
+use crate::{
+    types::Type,
+    value::{Name, Value},
+};
 
 /// Attributes by name.
-pub type Attributes = BTreeMap<String, Attribute>;
+pub type Attributes = BTreeMap<Name, Attribute>;
 
 /// The schema of a resource, data source or provider block.
 #[derive(Debug, Clone, PartialEq)]

@@ -464,7 +464,7 @@ impl<'a> Keys<'a> {
             }
             let node = Node::read(json, &path)?;
             attributes.insert(
-                name.clone(),
+                name.as_str().into(),
                 node.attribute(&path, required.contains(name.as_str()))?,
             );
         }

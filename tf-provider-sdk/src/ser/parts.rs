@@ -1,7 +1,5 @@
 //! The parts of a value as serde hands them over. Each adds its step to the path of an error from within.
 
-use std::collections::BTreeMap;
-
 use serde::{
     Serialize, Serializer,
     ser::{
@@ -14,7 +12,7 @@ use super::{ValueSerializer, typed};
 use crate::{
     msgpack,
     path::Step,
-    value::{ToValueError, Value},
+    value::{Name, ToValueError, Value},
 };
 
 type Result<T> = std::result::Result<T, ToValueError>;
@@ -81,8 +79,8 @@ impl SerializeTupleStruct for Typed {
 
 /// A map or an object.
 pub(super) struct Members {
-    pub(super) entries: BTreeMap<String, Value>,
-    pub(super) key: Option<String>,
+    pub(super) entries: Vec<(Name, Value)>,
+    pub(super) key: Option<Name>,
 }
 
 impl SerializeMap for Members {
@@ -90,9 +88,9 @@ impl SerializeMap for Members {
     type Error = ToValueError;
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<()> {
         self.key = Some(match key.serialize(ValueSerializer)? {
-            Value::String(key) => key,
-            Value::Number(key) => key.to_string(),
-            Value::Bool(key) => key.to_string(),
+            Value::String(key) => key.into(),
+            Value::Number(key) => key.to_string().into(),
+            Value::Bool(key) => key.to_string().into(),
             other => {
                 return Err(ToValueError::new(format!(
                     "a key must be a string, not {}",
@@ -110,11 +108,11 @@ impl SerializeMap for Members {
         let value = value
             .serialize(ValueSerializer)
             .map_err(|error| error.under(Step::Key(key.clone())))?;
-        self.entries.insert(key, value);
+        self.entries.push((key, value));
         Ok(())
     }
     fn end(self) -> Result<Value> {
-        Ok(Value::Map(self.entries))
+        Ok(Value::Map(self.entries.into_iter().collect()))
     }
 }
 
@@ -128,12 +126,12 @@ impl SerializeStruct for Members {
     ) -> Result<()> {
         let value = value
             .serialize(ValueSerializer)
-            .map_err(|error| error.under(Step::Attribute(name.to_owned())))?;
-        self.entries.insert(name.to_owned(), value);
+            .map_err(|error| error.under(Step::Attribute(name.into())))?;
+        self.entries.push((Name::new_static(name), value));
         Ok(())
     }
     fn end(self) -> Result<Value> {
-        Ok(Value::Map(self.entries))
+        Ok(Value::Map(self.entries.into_iter().collect()))
     }
 }
 

@@ -1,10 +1,10 @@
 //! When Terraform takes two values for equal.
 
-use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
+use std::{borrow::Cow, cmp::Ordering};
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::{NULL, Value};
+use super::{NULL, Value, ValueMap};
 use crate::types::Type;
 
 impl Value {
@@ -72,7 +72,7 @@ fn compare_lists<'a, 't>(
     })
 }
 
-fn compare_maps(a: &BTreeMap<String, Value>, b: &BTreeMap<String, Value>, ty: &Type) -> Ordering {
+fn compare_maps(a: &ValueMap, b: &ValueMap, ty: &Type) -> Ordering {
     if let Type::Object { attributes, .. } = ty {
         let known = attributes.iter().map(|(name, ty)| {
             compare(

@@ -2,7 +2,7 @@
 //!
 //! Elsewhere (say, serde_json) a value is what it looks like there: a number, a list, an object.
 
-use std::{collections::BTreeMap, fmt};
+use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
@@ -11,7 +11,7 @@ use serde::{
     ser::SerializeTupleStruct,
 };
 
-use super::{Dynamic, Value};
+use super::{Dynamic, Name, Value};
 use crate::{field::UNKNOWN, msgpack, number::Number, types::Type};
 
 /// Name of the newtype that asks our deserializer for the value as it stands.
@@ -32,7 +32,7 @@ impl Serialize for Value {
             Value::Number(number) => number.serialize(serializer),
             Value::String(text) => serializer.serialize_str(text),
             Value::List(elements) => elements.serialize(serializer),
-            Value::Map(elements) => elements.serialize(serializer),
+            Value::Map(elements) => serializer.collect_map(elements),
             Value::Dynamic(dynamic) => {
                 let ty =
                     String::from_utf8(dynamic.ty.to_json()).map_err(serde::ser::Error::custom)?;
@@ -115,11 +115,11 @@ impl<'de> Visitor<'de> for ValueVisitor {
         Ok(Value::List(list))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = BTreeMap::new();
-        while let Some((key, value)) = entries.next_entry()? {
-            map.insert(key, value);
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry::<Name, Value>()? {
+            map.push(entry);
         }
-        Ok(Value::Map(map))
+        Ok(Value::object(map))
     }
     /// What only our own deserializer has: see [`crate::de`].
     fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Value, A::Error> {

@@ -154,7 +154,9 @@ impl<'a> Parser<'a> {
             "False" => return (false.into(), Type::Bool),
             "DynamicVal" => return (Value::unknown(), Type::Dynamic),
             "EmptyTupleVal" => return (Value::List(vec![]), Type::Tuple(vec![])),
-            "EmptyObjectVal" => return (Value::Map(BTreeMap::new()), Type::object::<String>([])),
+            "EmptyObjectVal" => {
+                return (Value::Map(Default::default()), Type::object::<String>([]));
+            }
             _ => self.expect("("),
         }
         let read = match name {
@@ -169,7 +171,7 @@ impl<'a> Parser<'a> {
             "UnknownVal" => (Value::unknown(), self.ty()),
             "ListValEmpty" => (Value::List(vec![]), Type::list(self.ty())),
             "SetValEmpty" => (Value::List(vec![]), Type::set(self.ty())),
-            "MapValEmpty" => (Value::Map(BTreeMap::new()), Type::map(self.ty())),
+            "MapValEmpty" => (Value::Map(Default::default()), Type::map(self.ty())),
             "ListVal" | "SetVal" | "TupleVal" => self.list(name),
             "MapVal" | "ObjectVal" => self.map(name),
             _ => panic!("value {name}"),
@@ -213,12 +215,7 @@ impl<'a> Parser<'a> {
             _ => Type::object(types),
         };
         (
-            Value::Map(
-                entries
-                    .into_iter()
-                    .map(|(key, (value, _))| (key, value))
-                    .collect(),
-            ),
+            Value::object(entries.into_iter().map(|(key, (value, _))| (key, value))),
             ty,
         )
     }

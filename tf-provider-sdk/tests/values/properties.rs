@@ -14,7 +14,7 @@ use tf_provider_sdk::{
     number::Number,
     ser::to_value,
     types::Type,
-    value::{Bound, Dynamic, Refinement, Value},
+    value::{Bound, Dynamic, Name, Refinement, Value},
 };
 
 fn any_type() -> impl Strategy<Value = Type> {
@@ -113,7 +113,7 @@ fn value_of(ty: &Type, unknown: bool) -> BoxedStrategy<Value> {
         }
         Type::Map(element) => {
             collection::btree_map("[a-zÄ. ]{0,5}", value_of(element, unknown), 0..4)
-                .prop_map(Value::Map)
+                .prop_map(Value::object)
                 .boxed()
         }
         Type::Tuple(types) => types
@@ -123,7 +123,7 @@ fn value_of(ty: &Type, unknown: bool) -> BoxedStrategy<Value> {
             .prop_map(Value::List)
             .boxed(),
         Type::Object { attributes, .. } => {
-            let names: Vec<String> = attributes.keys().cloned().collect();
+            let names: Vec<Name> = attributes.keys().cloned().collect();
             let values: Vec<_> = attributes
                 .values()
                 .map(|ty| value_of(ty, unknown))

@@ -196,7 +196,7 @@ pub(super) fn check(set: &CapacitySet, report: &mut Diagnostics) {
 }
 
 fn at(pool: &str) -> Path {
-    Path::attribute("pools").then(Step::Key(pool.to_owned()))
+    Path::attribute("pools").then(Step::Key(pool.into()))
 }
 
 /// What keeps a set from being planned on, as an error on the attribute.

@@ -3,7 +3,7 @@
 use crate::{
     schema::{Attribute, Attributes, Kind, Nesting},
     types::Type,
-    value::Value,
+    value::{Name, Value},
 };
 
 /// Core's merge of configuration and prior state: what a plan starts from.
@@ -11,7 +11,7 @@ pub(super) fn proposed_new(attributes: &Attributes, prior: &Value, config: &Valu
     if config.is_null() || config.is_unknown() {
         return config.clone();
     }
-    let of = |(name, attribute): (&String, &Attribute)| {
+    let of = |(name, attribute): (&Name, &Attribute)| {
         (
             name.clone(),
             proposed(attribute, prior.attribute(name), config.attribute(name)),

@@ -46,7 +46,7 @@ impl Random {
     fn attributes(&mut self, depth: u64, computed: bool) -> Attributes {
         let count = 1 + self.below(5);
         (0..count)
-            .map(|i| (format!("a{i}"), self.attribute(depth, computed)))
+            .map(|i| (format!("a{i}").into(), self.attribute(depth, computed)))
             .collect()
     }
 
@@ -139,7 +139,7 @@ impl Random {
                 let count = self.below(3);
                 Value::Map(
                     (0..count)
-                        .map(|i| (format!("k{i}"), self.value(element, depth + 1)))
+                        .map(|i| (format!("k{i}").into(), self.value(element, depth + 1)))
                         .collect(),
                 )
             }
@@ -163,7 +163,7 @@ impl Random {
         for (name, attribute) in attributes {
             values.insert(name.clone(), self.configured(attribute, unknown));
         }
-        Value::Map(values)
+        values.into()
     }
 
     fn configured(&mut self, attribute: &Attribute, unknown: bool) -> Value {
@@ -185,7 +185,7 @@ impl Random {
                 let count = self.below(3);
                 Value::Map(
                     (0..count)
-                        .map(|i| (format!("k{i}"), self.object(nested, unknown)))
+                        .map(|i| (format!("k{i}").into(), self.object(nested, unknown)))
                         .collect(),
                 )
             }
