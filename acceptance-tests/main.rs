@@ -10,6 +10,7 @@
 //! | `servers` | simulated GPU servers: a real sshd and Docker Engine each, a stand-in `nvidia-smi` |
 //! | `capacity_cases` | the reference cases of capacity sets, through `capacity plan` |
 //! | `capacity_sets` | `loomplane_capacity_set` and its preview, on a real API server through the real CLI |
+//! | `protocol` | who may speak to the provider's binary |
 //! | `layering` | holds the source to the arrows and crates of ARCHITECTURE.md |
 //! | `fresh` | generated files equal a fresh run; what documentation shows is valid |
 //!
@@ -34,6 +35,7 @@ mod fresh;
 mod kubernetes_adapter;
 mod layering;
 mod parts;
+mod protocol;
 mod scenarios;
 mod server_scenarios;
 mod servers;
