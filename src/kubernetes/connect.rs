@@ -15,6 +15,8 @@ use super::storage::StorageClass;
 use super::{refresh, resolve, target};
 use crate::capacity::node::Node;
 
+/// What the API server's audit log calls this client.
+const USER_AGENT: &str = concat!("terraform-provider-loomplane/", env!("CARGO_PKG_VERSION"));
 /// A plugin's credential is renewed this long before it ends.
 const RENEW_BEFORE: Duration = Duration::from_secs(60);
 
@@ -144,6 +146,11 @@ impl Cluster {
             expires_at = credential.expires_at;
             credential.write_to(&mut config.auth_info);
         }
+        // So that an operator finds these requests in the API server's audit log.
+        config.headers.push((
+            http::header::USER_AGENT,
+            http::HeaderValue::from_static(USER_AGENT),
+        ));
         let client = kube::Client::try_from(config).map_err(|error| Error::Client {
             cluster: self.inner.name.clone(),
             source: Arc::new(error),
