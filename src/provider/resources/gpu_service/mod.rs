@@ -2,7 +2,7 @@
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
 //! - `plan.rs` what a plan says; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
-//! - `cluster.rs` create, read, update, delete and import on a cluster; `server.rs` the same on an own server,
+//! - `cluster/` create, read, update, delete and import on a cluster, a file each; `server.rs` the same on an own server,
 //!   `server_plan.rs` what a plan says there, `server_values.rs` what may be typed there, `container.rs` between the model and a container
 
 mod absorb;
