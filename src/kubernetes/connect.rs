@@ -28,6 +28,8 @@ pub(super) struct Inner {
     pub(super) name: String,
     config: ConnectionConfig,
     connection: Mutex<Option<Connection>>,
+    /// Whether the API server has answered this process before: then its address is right, and it is worth waiting for.
+    pub(super) answered: std::sync::atomic::AtomicBool,
     pub(super) nodes: Once<Vec<Node>>,
     pub(super) storage_classes: Once<Vec<StorageClass>>,
     pub(super) uid: Once<target::TargetUid>,
@@ -66,6 +68,7 @@ impl Cluster {
                 name: name.to_owned(),
                 config,
                 connection: Mutex::new(None),
+                answered: std::sync::atomic::AtomicBool::new(false),
                 nodes: Once::default(),
                 storage_classes: Once::default(),
                 uid: Once::default(),
@@ -157,6 +160,20 @@ impl Cluster {
             expires_at,
             generation,
         })
+    }
+
+    /// A pause that the signal ends.
+    pub(super) async fn pause(
+        &self,
+        pause: Duration,
+        doing: &str,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = cancel.canceled() => Err(self.canceled(doing)),
+            () = tokio::time::sleep(pause) => Ok(()),
+        }
     }
 
     pub(super) fn canceled(&self, doing: &str) -> Error {

@@ -247,6 +247,38 @@ pub enum Error {
         /// What `terraform import` takes for the service.
         import_id: String,
     },
+    /// G10: another apply is at it.
+    #[error(
+        "{object} on cluster {cluster} is being created by another apply right now: its mark kept changing while this one watched. Nothing was taken over. Wait until that one has ended; if both are meant to manage it, keep it in one configuration only."
+    )]
+    BeingCreated {
+        /// Connection name.
+        cluster: String,
+        /// The Deployment.
+        object: ObjectName,
+    },
+    /// G10: this creation was silent for so long that another apply took it over.
+    #[error(
+        "Another apply has taken over the creation of {object} on cluster {cluster}: this one could not be heard of for too long. It is the other one's now, and this state does not hold it. If both are meant to manage it, keep it in one configuration only."
+    )]
+    TakenOver {
+        /// Connection name.
+        cluster: String,
+        /// The Deployment.
+        object: ObjectName,
+    },
+    /// A claim that is left of an earlier service, and can't be what the volume asks for.
+    #[error(
+        "{object} on cluster {cluster} was kept when an earlier service of this name was deleted, and holds its data; it can't be used as configured: {problem}, give the volume another name, or delete the claim and its data."
+    )]
+    KeptClaim {
+        /// Connection name.
+        cluster: String,
+        /// The claim.
+        object: ObjectName,
+        /// What does not fit, and the first way out.
+        problem: String,
+    },
     /// Fields that another manager owns, without `force_conflicts`.
     #[error("{object} on cluster {cluster} has fields that others manage:\n{}\nTake them out of the configuration, or set force_conflicts = true to take them over.", super::conflict::render(.conflicts))]
     Conflict {
@@ -307,15 +339,12 @@ pub enum Error {
 
 /// What to do about an object in the way. Only a Deployment can be imported; the rest of a service comes with it.
 fn way_out(object: &ObjectName, import_id: &str) -> String {
-    let import = format!("import it:\n  terraform import ADDRESS '{import_id}'\n");
     match object.kind {
-        "Deployment" => format!("To manage it here, {import}or choose another name, or delete it."),
-        "PersistentVolumeClaim" => format!(
-            "It may hold the data of an earlier service: to use it again apply the service without this volume first, then with it. If the Deployment of this service is there, {import}Else choose another name, or delete the claim."
+        "Deployment" => format!(
+            "To manage it here, import it:\n  terraform import ADDRESS '{import_id}'\nor choose another name, or delete it."
         ),
-        _ => format!(
-            "If the Deployment of this service is there too, {import}If it is a leftover, delete it; else choose another name."
-        ),
+        "PersistentVolumeClaim" => "It does not carry Loomplane's label for this service, so it may hold other data. Give the volume (or the service) another name, or delete the claim. To have this service use it as it is, label it loomplane.dev/service=NAME with the service's name, and apply again.".to_owned(),
+        _ => "It does not carry Loomplane's label for this service. Choose another name, or delete it.".to_owned(),
     }
 }
 
@@ -324,6 +353,18 @@ impl Error {
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. } | Self::NodesForbidden { .. })
+    }
+
+    /// Whether the API server, or the way to it, has a bad time: the same may succeed a while later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Dropped { .. }
+                | Self::NoAnswer { .. }
+                | Self::Overloaded { .. }
+        )
     }
 
     /// Whether this is a proven 404: the only thing that means "gone".

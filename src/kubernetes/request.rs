@@ -2,6 +2,7 @@
 //! calls, because those put whole answers into logs and errors, and hide `Retry-After`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
@@ -191,6 +192,7 @@ impl Cluster {
             Ok(Err(error)) => return Err(self.transport_failure(doing, connection, error)),
             Ok(Ok(response)) => response,
         };
+        self.inner.answered.store(true, Ordering::Relaxed);
         let code = response.status().as_u16();
         if (200..300).contains(&code) {
             return Ok(response.into_body());

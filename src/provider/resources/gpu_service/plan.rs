@@ -8,7 +8,7 @@ use tf_provider_sdk::{
 };
 
 use super::{
-    cluster::{DRIFTED, UNFINISHED},
+    cluster::{DRIFTED, GONE, UNFINISHED},
     known,
     model::{GpuService, Placement},
     spec, validate,
@@ -96,14 +96,15 @@ pub(super) async fn plan(
     gpus(change, target, cx).await
 }
 
-/// Work that the configuration does not show: an apply that ended before its rollout did, and a placement that someone changed.
+/// Work that the configuration does not show: an apply that ended before its rollout did, a placement that someone changed, a
+/// Deployment that someone deleted.
 fn resume(change: &mut Change<GpuService>, cx: &Context<'_, Client>) {
     if change.is_create() {
         return;
     }
     let flagged = |key: &str| cx.private::<bool>(key) == Some(true);
-    let (unfinished, drifted) = (flagged(UNFINISHED), flagged(DRIFTED));
-    if !unfinished && !drifted {
+    let (gone, unfinished, drifted) = (flagged(GONE), flagged(UNFINISHED), flagged(DRIFTED));
+    if !gone && !unfinished && !drifted {
         return;
     }
     if !change.is_change() {
@@ -112,6 +113,16 @@ fn resume(change: &mut Change<GpuService>, cx: &Context<'_, Client>) {
         return;
     }
     let name = known(&change.planned.name);
+    if gone {
+        cx.warn(Diagnostic::warning(
+            format!("The Deployment of {name} is gone"),
+            format!(
+                "Something else deleted it, or an earlier destroy of it was cut off. Its status is {:?}. This plan makes it anew, with what is left of it.",
+                change.prior.as_ref().and_then(|prior| prior.status.known()).map_or("unknown", String::as_str)
+            ),
+        ));
+        return;
+    }
     if unfinished {
         cx.warn(Diagnostic::warning(
             format!("The last apply of {name} did not finish"),

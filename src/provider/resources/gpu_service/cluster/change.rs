@@ -21,15 +21,16 @@ use super::{
         plan::{self, PLACEMENT, limit, look, set_price},
         spec::to_spec,
     },
-    DRIFTED, SECRET_NAMES, UNFINISHED, gone, has_gpus, remember, request_of, show, uid_of,
-    wait::finish,
+    DRIFTED, GONE, SECRET_NAMES, TOKEN, UNFINISHED, gone, has_gpus, listed, remember, request_of,
+    show, uid_of,
+    wait::{finish, waits},
 };
 use crate::{
     capacity::{
         fit::{self, ClusterFit},
         price::SharePrice,
     },
-    kubernetes::{ApplyFailure, ApplyOptions, Cancel, workload::ServiceSpec},
+    kubernetes::{ApplyFailure, ApplyOptions, Cancel, ObjectName, workload::ServiceSpec},
     provider::{
         cancel::watched,
         client::{Client, ClusterTarget},
@@ -57,34 +58,76 @@ pub(in super::super) async fn create(
     // What runs where must be known before anything is made: the state holds it from then on.
     let watched = watched(cx);
     planned.target_uid = uid_of(target, &watched.cancel).await?;
-    let spec = wanted(
-        &planned,
-        &change,
-        fit.as_ref().map(|fit| &fit.placement),
-        target,
-    )?;
+    // A service that is made anew, of which parts were left, keeps its placement where the request is not refused for being met nowhere.
+    let placement = fit.as_ref().map(|fit| fit.placement.clone()).or_else(|| {
+        let kept = cx.private::<fit::Placement>(PLACEMENT);
+        kept.filter(|_| has_gpus(&planned))
+    });
+    let spec = wanted(&planned, &change, placement.as_ref(), target)?;
     planned.id = format!("{}/{}", spec.namespace, spec.name).into();
-    let options = options(&planned, &change, true, target, &spec);
+    let options = ApplyOptions {
+        hold: waits(&planned, &spec),
+        ..options(&planned, &change, true, target, &spec)
+    };
     let made = target
         .cluster
         .create_service(&spec, &options, &watched.cancel)
         .await;
-    if let Some(fit) = &fit {
-        cx.set_private(PLACEMENT, Some(&fit.placement));
-    }
+    cx.set_private(PLACEMENT, placement.as_ref());
     settle_unknown(&mut planned, fit.as_ref());
+    settle_placement(&mut planned, placement.as_ref());
     match made {
-        Ok(applied) => remember(cx, &applied, &spec),
-        Err(ApplyFailure { applied, error }) => {
-            let why = Diagnostics::from(error);
-            if applied.is_empty() {
+        Ok(made) => {
+            taken_in(&planned, &made.taken_in, cx);
+            remember(cx, &made.applied, &spec);
+            cx.set_private::<bool>(DRIFTED, None);
+            let hold = made.hold.as_ref();
+            finish(target, planned, &spec, hold, &watched.cancel, cx).await
+        }
+        Err(failure) => {
+            taken_in(&planned, &failure.taken_in, cx);
+            let why = Diagnostics::from(failure.error);
+            if failure.applied.is_empty() {
                 return Err(why.into());
             }
-            remember(cx, &applied, &spec);
-            return Err(Failed::leaving(why, planned));
+            // Until it is known which Deployment is this one's: its POST may have been carried out, and another apply's may be there.
+            cx.set_private(TOKEN, Some(&options.token));
+            remember(cx, &failure.applied, &spec);
+            Err(Failed::leaving(why, planned))
         }
     }
-    finish(target, planned, &spec, &watched.cancel, cx).await
+}
+
+/// G10: what was there and is this service's again is named.
+fn taken_in(service: &GpuService, objects: &[ObjectName], cx: &Context<'_, Client>) {
+    if objects.is_empty() {
+        return;
+    }
+    let name = known(&service.name);
+    let has = |kind| objects.iter().any(|object| object.kind == kind);
+    let claims = if has("PersistentVolumeClaim") {
+        " A kept claim keeps its data: the service starts with what is on it."
+    } else {
+        ""
+    };
+    let (summary, why) = if has("Deployment") {
+        (
+            format!("An apply of {name} that was cut off was taken over"),
+            "They carry its mark, and whoever made them is gone",
+        )
+    } else {
+        (
+            format!("What was left of {name} was taken in again"),
+            "Its Deployment was not there, and these carry Loomplane's label for this very service",
+        )
+    };
+    cx.warn(Diagnostic::warning(
+        summary,
+        format!(
+            "{why}: {}. They are as configured now.{claims}",
+            listed(objects)
+        ),
+    ));
 }
 
 pub(in super::super) async fn update(
@@ -101,7 +144,11 @@ pub(in super::super) async fn update(
         .read_service(&namespace, &known(&planned.name), &watched.cancel)
         .await
         .map_err(Diagnostics::from)?;
-    let found = found.ok_or_else(|| gone(&planned, target))?;
+    let found = match found.filter(|found| !found.going) {
+        Some(found) => found,
+        None if cx.private::<bool>(GONE) == Some(true) => return create(target, change, cx).await,
+        None => return Err(gone(&planned, target).into()),
+    };
     let placement = fit.as_ref().map(|fit| fit.placement.clone()).or_else(|| {
         let kept = cx.private::<fit::Placement>(PLACEMENT);
         kept.filter(|_| has_gpus(&planned))
@@ -142,7 +189,7 @@ pub(in super::super) async fn update(
     settle_placement(&mut planned, placement.as_ref());
     match updated {
         Ok(applied) => remember(cx, &applied, &spec),
-        Err(ApplyFailure { applied, error }) => {
+        Err(ApplyFailure { applied, error, .. }) => {
             let why = Diagnostics::from(error);
             // Nothing was applied: the state stays what it was. Otherwise the next refresh tells what came of it.
             if applied.is_empty() {
@@ -154,7 +201,7 @@ pub(in super::super) async fn update(
     }
     cx.set_private(PLACEMENT, placement.as_ref());
     cx.set_private::<bool>(DRIFTED, None);
-    finish(target, planned, &spec, &watched.cancel, cx).await
+    finish(target, planned, &spec, None, &watched.cancel, cx).await
 }
 
 /// The request against what is there now: before anything is changed. `None` without GPUs, or where an unchanged request
@@ -227,6 +274,7 @@ fn options(
         force_conflicts: planned.force_conflicts,
         secret_values: (with_secret && !values.is_empty()).then_some(values),
         dry_run: false,
+        hold: false,
         token: format!("{:016x}", RandomState::new().build_hasher().finish()),
         import_id: format!("{}/{}/{}", target.name, spec.namespace, spec.name),
     }

@@ -6,7 +6,7 @@ use tf_provider_sdk::{context::Context, diagnostic::Diagnostics};
 
 use super::{
     super::{known, model::GpuService},
-    UID, other_cluster, uid_of,
+    TOKEN, UID, claims_to_delete, other_cluster, uid_of,
 };
 use crate::{
     kubernetes::Deletion,
@@ -30,19 +30,12 @@ pub(in super::super) async fn delete(
     {
         return Err(other_cluster(target, stored, found).into());
     }
-    let name = known(&service.name);
-    let claims = service
-        .volumes
-        .known()
-        .into_iter()
-        .flatten()
-        .filter(|(_, volume)| volume.delete_on_destroy)
-        .map(|(volume, _)| format!("{name}-{volume}"));
     let deletion = Deletion {
         namespace: service.namespace.known().cloned().unwrap_or_default(),
-        claims: claims.collect(),
-        name,
-        uid: cx.private::<String>(UID),
+        claims: claims_to_delete(&service),
+        name: known(&service.name),
+        uid: cx.private(UID),
+        token: cx.private(TOKEN),
         timeout: cx.time_left().unwrap_or(Duration::from_secs(20 * 60)),
     };
     Ok(target

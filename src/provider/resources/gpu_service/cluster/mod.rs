@@ -18,7 +18,7 @@ use tf_provider_sdk::{
 use super::{known, model::GpuService};
 use crate::{
     capacity::gpu::GpuRequest,
-    kubernetes::{Cancel, Found, TargetUid, workload::ServiceSpec},
+    kubernetes::{Applied, Cancel, Found, Kind, ObjectName, TargetUid, workload::ServiceSpec},
     provider::client::{Client, ClusterTarget},
 };
 pub(super) use change::{create, update};
@@ -32,6 +32,10 @@ const UID: &str = "uid";
 const SECRET_NAMES: &str = "secret_env";
 /// Says that an apply ended before its rollout did: the next plan goes on with it.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// Token of a creation that failed before it knew its Deployment.
+const TOKEN: &str = "token";
+/// Says that the last refresh found the Deployment gone and parts of the service left: the next plan makes it anew, or deletes them.
+pub(super) const GONE: &str = "gone";
 /// Says that the last refresh found another placement than was applied: the next plan puts it back.
 pub(super) const DRIFTED: &str = "drifted";
 
@@ -52,17 +56,35 @@ fn has_gpus(service: &GpuService) -> bool {
     service.size.known().is_some_and(|size| !size.gpu.is_null())
 }
 
-fn remember(cx: &Context<'_, Client>, applied: &[crate::kubernetes::Applied], spec: &ServiceSpec) {
+fn remember(cx: &Context<'_, Client>, applied: &[Applied], spec: &ServiceSpec) {
     cx.set_private(
         SECRET_NAMES,
         Some(&spec.secret_env).filter(|names| !names.is_empty()),
     );
     if let Some(deployment) = applied
         .iter()
-        .find(|object| object.kind == crate::kubernetes::Kind::Deployment)
+        .find(|object| object.kind == Kind::Deployment)
     {
         cx.set_private(UID, Some(&deployment.uid));
+        cx.set_private::<String>(TOKEN, None);
+        cx.set_private::<bool>(GONE, None);
     }
+}
+
+/// The claims that go with a service.
+fn claims_to_delete(service: &GpuService) -> Vec<String> {
+    let name = known(&service.name);
+    let volumes = service.volumes.known().into_iter().flatten();
+    volumes
+        .filter(|(_, volume)| volume.delete_on_destroy)
+        .map(|(volume, _)| format!("{name}-{volume}"))
+        .collect()
+}
+
+/// Objects for a sentence.
+fn listed(objects: &[ObjectName]) -> String {
+    let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
+    names.join(", ")
 }
 
 /// What only the live object tells.

@@ -15,11 +15,15 @@ use super::{
         plan::{PLACEMENT, held_against, set_price},
         spec::to_spec,
     },
-    DRIFTED, SECRET_NAMES, UID, UNFINISHED, other_cluster, request_of, show, uid_of,
+    DRIFTED, GONE, SECRET_NAMES, TOKEN, UID, UNFINISHED, claims_to_delete, listed, other_cluster,
+    request_of, show, uid_of,
 };
 use crate::{
     capacity::{fit, price::SharePrice},
-    kubernetes::workload::{Lens, observe},
+    kubernetes::{
+        Cancel,
+        workload::{Lens, observe},
+    },
     provider::{
         cancel::watched,
         client::{Client, ClusterTarget},
@@ -49,16 +53,21 @@ pub(in super::super) async fn read(
         .refresh_service(&namespace, &known(&service.name), &watched.cancel)
         .await?
     else {
-        return Ok(None);
+        return without_deployment(target, service, &namespace, &watched.cancel, cx).await;
     };
-    let stored = cx.private::<String>(UID);
-    if stored.as_ref().is_some_and(|stored| *stored != found.uid) {
+    let ours = match (cx.private::<String>(UID), cx.private::<String>(TOKEN)) {
+        (Some(stored), _) => stored == found.uid,
+        // A creation failed before it knew its Deployment: this is it, or another apply's.
+        (None, Some(token)) => found.unfinished == Some(token),
+        (None, None) => true,
+    };
+    if !ours {
         // Deleted and made again by someone else: ours is gone, and that one is not ours.
         return Ok(None);
     }
-    if stored.is_none() {
-        cx.set_private(UID, Some(&found.uid));
-    }
+    cx.set_private(UID, Some(&found.uid));
+    cx.set_private::<String>(TOKEN, None);
+    cx.set_private(GONE, found.going.then_some(true));
     let placement = cx.private::<fit::Placement>(PLACEMENT);
     let mut set = to_spec(&service, placement.as_ref(), None)?;
     set.secret_env = cx.private(SECRET_NAMES).unwrap_or_default();
@@ -75,12 +84,39 @@ pub(in super::super) async fn read(
         ))));
     }
     cx.set_private(DRIFTED, drifted.then_some(true));
-    if found.live.readiness().complete {
+    if found.unfinished.is_some() {
+        // The apply that made it could not take its mark off.
+        cx.set_private(UNFINISHED, Some(true));
+    } else if found.live.readiness().complete {
         // The rollout that an apply did not see the end of has ended well meanwhile.
         cx.set_private::<bool>(UNFINISHED, None);
     }
     refresh_fit(target, &mut service, placement.as_ref(), cx).await?;
     show(&mut service, &found);
+    if found.going {
+        service.status = "being deleted".to_owned().into();
+    }
+    Ok(Some(service))
+}
+
+/// The Deployment is gone. While parts of the service are left, the state must hold it: who else would delete them?
+async fn without_deployment(
+    target: &ClusterTarget,
+    mut service: GpuService,
+    namespace: &str,
+    cancel: &Cancel,
+    cx: &Context<'_, Client>,
+) -> Result<Option<GpuService>, Diagnostics> {
+    let claims = claims_to_delete(&service);
+    let left = target
+        .cluster
+        .leftovers(namespace, &known(&service.name), &claims, cancel)
+        .await?;
+    if left.is_empty() {
+        return Ok(None);
+    }
+    cx.set_private(GONE, Some(true));
+    service.status = format!("gone (left: {})", listed(&left)).into();
     Ok(Some(service))
 }
 
