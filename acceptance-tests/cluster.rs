@@ -157,6 +157,27 @@ impl Cluster {
         self.kubeconfig.parent().unwrap()
     }
 
+    /// kill -9 of the API server of a control plane of one's own. etcd, and what else runs, goes on.
+    pub fn kill_api_server(&self) {
+        self.part("kill");
+    }
+
+    /// Starts the API server again, with the same etcd, and waits until it is ready. One that runs is left alone.
+    pub fn revive_api_server(&self) {
+        self.part("revive");
+    }
+
+    fn part(&self, action: &str) {
+        assert!(self.own.is_some(), "others share this control plane");
+        let folder = self.folder().to_owned();
+        control_plane(&[
+            action.as_ref(),
+            folder.as_os_str(),
+            "kube-apiserver".as_ref(),
+        ])
+        .unwrap_or_else(|why| panic!("{action} kube-apiserver: {why}"));
+    }
+
     pub fn add_nodes(&self, groups: &[NodeGroup]) {
         if !groups.is_empty() {
             self.fleet(&serde_json::to_vec(groups).unwrap());

@@ -338,6 +338,11 @@ impl Running {
             .ok();
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for the end. One that takes longer than `limit` is killed, and the test fails with what it printed.
     pub fn wait(mut self, limit: Duration) -> Run {
         let started = Instant::now();
