@@ -120,7 +120,8 @@ impl Cluster {
             .prefix("loomplane-cp-")
             .tempdir()
             .unwrap();
-        let kubeconfig = start(&folder.path().join("cp"), parts)?;
+        // The folder itself, so that nothing is left when the process ends without dropping the value: a static never is.
+        let kubeconfig = start(folder.path(), parts)?;
         let cluster = Self::connect(kubeconfig, Some(folder));
         cluster.add_nodes(nodes);
         Some(cluster)

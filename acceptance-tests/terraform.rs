@@ -308,6 +308,11 @@ impl Running {
         children.len()
     }
 
+    /// kill -9 of the CLI alone: its providers are left without it.
+    pub fn kill_cli(&mut self) {
+        self.child.kill().ok();
+    }
+
     /// Process ids of the providers that run for this command.
     fn children(&self) -> Vec<u32> {
         let shown = Command::new("ps")

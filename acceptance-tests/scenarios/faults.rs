@@ -245,6 +245,62 @@ fn g10_an_apply_whose_provider_was_killed_in_the_wait_is_taken_over_by_the_next(
 }
 
 #[test]
+fn g10_an_apply_whose_terraform_was_killed_in_the_wait_is_taken_over_by_the_next() {
+    let Some(bench) = bench("killedcli") else {
+        return;
+    };
+    bench.main(&service(&slow("5s")));
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
+    apply.kill_cli();
+    assert_eq!(apply.wait(SOON).code, None);
+    // The provider notices, and leaves the mark: no state holds the service.
+    bench
+        .cluster
+        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
+            found["status"]["availableReplicas"] == 1
+        });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mark = &bench.deployment("it")["metadata"]["annotations"]["loomplane.dev/unfinished"];
+    assert!(mark.is_string());
+    bench
+        .work
+        .apply()
+        .expect(OK)
+        .says("An apply of it that was cut off was taken over");
+    bench.work.expect_no_changes();
+}
+
+#[test]
+fn a_creation_is_few_requests() {
+    let Some(bench) = bench("requests") else {
+        return;
+    };
+    let proxy = crate::fault_proxy::FaultProxy::start(bench.cluster);
+    bench.connections_with(proxy.kubeconfig(), &[("prod", "")], "");
+    for (arguments, writes, reads) in [
+        // POST, and what takes the mark off (which a controller may get in the way of). Reads: the cluster's UID, the wait's lists and
+        // watches (Deployment, pods, ReplicaSets), and the last look.
+        ("", 3, 8),
+        // With a Secret and a Service beside it, and a look whether any of them is there.
+        (PARTS, 7, 12),
+        ("wait = false", 3, 2),
+    ] {
+        bench.main(&service(arguments));
+        proxy.forget();
+        bench.work.apply().expect(OK);
+        let requests = proxy.requests();
+        let (read, written): (Vec<_>, Vec<_>) = requests
+            .iter()
+            .map(|seen| format!("{} {}", seen.method, seen.path))
+            .partition(|line| line.starts_with("GET"));
+        assert!(written.len() <= writes, "{arguments}: {written:#?}");
+        assert!(read.len() <= reads, "{arguments}: {read:#?}");
+        bench.work.destroy().expect(OK);
+    }
+}
+
+#[test]
 fn g10_two_applies_of_one_service_at_once_leave_it_to_one_of_them() {
     let (Some(first), Some(second)) = (bench("together"), bench("unused")) else {
         return;

@@ -47,7 +47,7 @@ pub(super) fn provision(bench: &Bench<'_>, claim: &str) {
     bench.cluster.create(
         "/api/v1/persistentvolumes",
         &json!({"metadata": {"name": format!("{}-{claim}", bench.namespace.name())}, "spec": {
-            "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "retain", "persistentVolumeReclaimPolicy": "Retain",
+            "capacity": {"storage": "2Gi"}, "accessModes": ["ReadWriteOnce", "ReadWriteMany"], "storageClassName": "retain", "persistentVolumeReclaimPolicy": "Retain",
             "hostPath": {"path": "/x"}, "claimRef": {"kind": "PersistentVolumeClaim", "namespace": bench.namespace.name(), "name": claim}}}),
     );
 }

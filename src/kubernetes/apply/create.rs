@@ -305,7 +305,8 @@ impl Cluster {
     }
 
     /// After a failure: what was made is in the state from now on, or a leftover, so nobody holds it any more. As far as it goes:
-    /// a mark that stays only makes the next apply wait until it is stale.
+    /// a mark that stays only makes the next apply wait until it is stale. A Deployment keeps its mark, since whether a state gets to
+    /// hold it is not known here.
     async fn let_go(
         &self,
         spec: &ServiceSpec,
@@ -335,7 +336,7 @@ impl Cluster {
                 creation.done[at] = Some(metadata);
             }
             let released = steps.iter().zip(&creation.done).filter_map(|(step, done)| {
-                let done = done.as_ref()?;
+                let done = done.as_ref().filter(|_| step.kind != Kind::Deployment)?;
                 Some(self.finish(spec, step, done, Mark::RemoveOf(&options.token), &never))
             });
             futures_util::future::join_all(released).await

@@ -107,19 +107,22 @@ impl Cluster {
     ) -> Result<(), Error> {
         let object = kind.object(namespace, name);
         let doing = format!("finish the creation of {object}");
-        let mut seen = Some(known.clone());
-        // Controllers write too (a Deployment's first status comes at once), so positions can move in between.
+        // Controllers write too (a Deployment's first status comes at once), so positions can move in between: mostly by one, since a
+        // controller's entry comes before ours. That is worth a try before another look.
+        let mut seen = vec![(known.clone(), 1), (known.clone(), 0)];
         for _ in 0..FINISH_TRIES {
-            let metadata = match seen.take() {
-                Some(metadata) => metadata,
-                None => self
-                    .find_metadata(kind, namespace, name, cancel)
-                    .await?
-                    .ok_or_else(|| Error::NotFound {
-                        cluster: self.inner.name.clone(),
-                        doing: doing.clone(),
-                        message: "it was deleted meanwhile".to_owned(),
-                    })?,
+            let (metadata, moved) = match seen.pop() {
+                Some(guess) => guess,
+                None => (
+                    self.find_metadata(kind, namespace, name, cancel)
+                        .await?
+                        .ok_or_else(|| Error::NotFound {
+                            cluster: self.inner.name.clone(),
+                            doing: doing.clone(),
+                            message: "it was deleted meanwhile".to_owned(),
+                        })?,
+                    0,
+                ),
             };
             if let Mark::RemoveOf(token) = mark
                 && metadata
@@ -128,7 +131,7 @@ impl Cluster {
             {
                 return Err(self.taken_over(object));
             }
-            let patch = finishing(&metadata, &known.uid, mark);
+            let patch = finishing(&metadata, &known.uid, mark, moved);
             if patch.len() == 1 {
                 return Ok(());
             }
@@ -247,8 +250,9 @@ pub(super) enum Mark<'a> {
     RemoveOf(&'a str),
 }
 
-/// The JSON patch that finishes a creation. Its first operation only holds the uid: alone it changes nothing.
-fn finishing(metadata: &Metadata, uid: &str, mark: Mark<'_>) -> Vec<Value> {
+/// The JSON patch that finishes a creation, if our entry has moved by so many positions since. Its first operation only holds the uid:
+/// alone it changes nothing.
+fn finishing(metadata: &Metadata, uid: &str, mark: Mark<'_>, moved: usize) -> Vec<Value> {
     let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
     let created = metadata.managed_fields.iter().flatten().position(|entry| {
         entry.manager == FIELD_MANAGER && entry.operation == "Update" && entry.subresource.is_none()
@@ -259,7 +263,7 @@ fn finishing(metadata: &Metadata, uid: &str, mark: Mark<'_>) -> Vec<Value> {
         .flatten()
         .any(|entry| entry.manager == FIELD_MANAGER && entry.operation == "Apply");
     if let Some(position) = created {
-        let path = format!("/metadata/managedFields/{position}");
+        let path = format!("/metadata/managedFields/{}", position + moved);
         patch
             .push(json!({"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER}));
         patch.push(json!({"op": "test", "path": format!("{path}/operation"), "value": "Update"}));

@@ -22,7 +22,7 @@ use super::{
         spec::to_spec,
     },
     DRIFTED, GONE, SECRET_NAMES, TOKEN, UNFINISHED, gone, has_gpus, listed, remember, request_of,
-    show, uid_of,
+    show, show_new, uid_of,
     wait::{finish, waits},
 };
 use crate::{
@@ -81,6 +81,11 @@ pub(in super::super) async fn create(
             taken_in(&planned, &made.taken_in, cx);
             remember(cx, &made.applied, &spec);
             cx.set_private::<bool>(DRIFTED, None);
+            if !waits(&planned, &spec) && made.taken_in.is_empty() && spec.replicas != Some(0) {
+                // What was just made can be told without another look.
+                show_new(&mut planned, &spec);
+                return Ok(planned);
+            }
             let hold = made.hold.as_ref();
             finish(target, planned, &spec, hold, &watched.cancel, cx).await
         }

@@ -95,6 +95,15 @@ fn show(service: &mut GpuService, found: &Found) {
     service.endpoint = Computed(found.live.endpoint(&namespace, &name).into());
 }
 
+/// The same of a service that was made this moment, with pods to come.
+fn show_new(service: &mut GpuService, spec: &ServiceSpec) {
+    service.status = format!("unavailable (0 of {} ready)", spec.replicas.unwrap_or(1)).into();
+    let endpoint = spec.ports.first();
+    let endpoint =
+        endpoint.map(|port| format!("{}.{}.svc:{}", spec.name, spec.namespace, port.port));
+    service.endpoint = Computed(endpoint.into());
+}
+
 fn gone(service: &GpuService, target: &ClusterTarget) -> Diagnostic {
     Diagnostic::error(
         "The service is gone",

@@ -42,13 +42,16 @@ pub(super) async fn finish(
     } else {
         Ok(())
     };
+    if cx.stop().is_abandoned() {
+        return Err(abandoned(&service).into());
+    }
     // However it went, the state is told how far it came. What was changed is changed: a failed look is no failed apply.
     let limit = if waited.is_ok() && !cx.stop().is_stopped() {
         LONG
     } else {
         SHORT
     };
-    let looked = tokio::time::timeout(limit, look(target, spec, hold)).await;
+    let looked = tokio::time::timeout(limit, look(target, spec, hold, cx)).await;
     let looked = match looked {
         Ok(Ok(Some(found))) => {
             show(&mut service, &found);
@@ -120,21 +123,35 @@ async fn wait(
     }
 }
 
-/// The service as it is now. Takes the mark of its creation off.
+/// The service as it is now. Takes the mark of its creation off, unless no state will hold it: then the next apply must find the mark.
 async fn look(
     target: &ClusterTarget,
     spec: &ServiceSpec,
     hold: Option<&Hold>,
+    cx: &Context<'_, Client>,
 ) -> Result<Option<Found>, Error> {
     let never = Cancel::never();
     let found = target
         .cluster
         .read_service(&spec.namespace, &spec.name, &never)
         .await?;
-    if let (Some(hold), Some(found)) = (hold, &found) {
+    if let (Some(hold), Some(found)) = (hold, &found)
+        && !cx.stop().is_abandoned()
+    {
         target.cluster.release(hold, found, &never).await?;
     }
     Ok(found)
+}
+
+/// Nobody reads this but a log.
+fn abandoned(service: &GpuService) -> Diagnostic {
+    Diagnostic::error(
+        "Terraform is gone",
+        format!(
+            "Terraform ended while the rollout of {} was waited for. The next apply goes on with it.",
+            known(&service.name)
+        ),
+    )
 }
 
 fn stopped(service: &GpuService) -> Diagnostic {
