@@ -112,8 +112,50 @@ fn k8_a_kept_claim_is_mounted_again_by_the_same_service_and_by_its_replacement()
         .says("A kept claim keeps its data");
     bench.work.expect_no_changes();
     bench.work.destroy().expect(OK);
-    bench.main(&service(VOLUME)).applied();
+    bench.main(&service(VOLUME));
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("it will use a volume that is there");
+    bench.applied();
     assert_eq!(uid(), before);
+}
+
+#[test]
+fn k8_a_volume_that_is_there_keeps_what_a_claim_can_t_change() {
+    let Some(bench) = bench("k8change") else {
+        return;
+    };
+    bench.connections(&[("prod", "storage_class = \"retain\"")], "");
+    provision(&bench, "it-data");
+    bench.main(&service(VOLUME)).applied();
+    for (change, says) in [
+        ("size_gib = 1", "It has 2 GiB and 1 are asked for"),
+        (
+            "size_gib = 2, access_mode = \"ReadWriteMany\"",
+            "Its access mode is ReadWriteOnce and ReadWriteMany is asked for",
+        ),
+    ] {
+        bench.main(&service(&format!(
+            "volumes = {{ data = {{ mount_path = \"/data\", {change} }} }}"
+        )));
+        bench
+            .work
+            .plan()
+            .expect(FAILED)
+            .says("Volume data can't become that")
+            .says(says);
+    }
+    // Another class of the connection is for new volumes.
+    bench.connections(&[("prod", "storage_class = \"immediate\"")], "");
+    bench
+        .main(&service(&format!("{VOLUME}\n  env = {{ A = \"1\" }}")))
+        .applied();
+    let claim = bench
+        .cluster
+        .get(&bench.path("persistentvolumeclaims", "it-data"));
+    assert_eq!(claim["spec"]["storageClassName"], "retain");
 }
 
 #[test]

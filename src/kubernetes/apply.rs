@@ -158,7 +158,21 @@ impl Cluster {
         applied: &mut Vec<Applied>,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let steps = steps(spec, &found.identity, options);
+        let mut steps = steps(spec, &found.identity, options);
+        for step in steps.iter_mut().filter(|step| step.kind == Kind::Claim) {
+            // A claim keeps the class that it was made with, whatever the connection picks for new ones.
+            if let Some(live) = found.live.claims.get(step.name()) {
+                let class = live
+                    .spec
+                    .as_ref()
+                    .and_then(|it| it.storage_class_name.clone());
+                if let (None, Some(spec)) = (&class, step.body["spec"].as_object_mut()) {
+                    spec.remove("storageClassName");
+                } else {
+                    step.body["spec"]["storageClassName"] = class.into();
+                }
+            }
+        }
         let plan = self.find_each(spec, &steps, cancel).await?;
         for (step, there) in steps.iter().zip(&plan) {
             if let Some(metadata) = there {
@@ -184,6 +198,9 @@ impl Cluster {
                 }
             }
         }
+        // One that comes back is held against what is asked, before anything is changed.
+        self.check_claims(spec, &steps, &plan, &found.live.claims, cancel)
+            .await?;
         for (step, there) in steps.iter().zip(&plan) {
             let uid = match there {
                 Some(metadata) => {

@@ -1,6 +1,6 @@
 //! The handle of one cluster: opens the connection when it is first used, once, and renews the credential when it ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -30,6 +30,8 @@ pub(super) struct Inner {
     connection: Mutex<Option<Connection>>,
     /// Whether the API server has answered this process before: then its address is right, and it is worth waiting for.
     pub(super) answered: std::sync::atomic::AtomicBool,
+    /// How the last try failed, while tries fail: what a stop in the middle must tell, also to who only waits for another's answer.
+    pub(super) trouble: std::sync::Mutex<Option<String>>,
     pub(super) nodes: Once<Vec<Node>>,
     pub(super) storage_classes: Once<Vec<StorageClass>>,
     pub(super) uid: Once<target::TargetUid>,
@@ -69,6 +71,7 @@ impl Cluster {
                 config,
                 connection: Mutex::new(None),
                 answered: std::sync::atomic::AtomicBool::new(false),
+                trouble: std::sync::Mutex::default(),
                 nodes: Once::default(),
                 storage_classes: Once::default(),
                 uid: Once::default(),
@@ -176,10 +179,25 @@ impl Cluster {
         }
     }
 
+    /// Sets or clears how the last try failed.
+    pub(super) fn note(&self, trouble: Option<String>) {
+        *self
+            .inner
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
     pub(super) fn canceled(&self, doing: &str) -> Error {
+        let trouble = self
+            .inner
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         Error::Canceled {
             cluster: self.inner.name.clone(),
             doing: doing.to_owned(),
+            last: trouble.clone(),
         }
     }
 }

@@ -227,13 +227,15 @@ pub enum Error {
     },
     /// Stopped by the user.
     #[error(
-        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached. The state holds what is there; plan again to see what is left to do."
+        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached.{} The state holds what is there; plan again to see what is left to do.", .last.as_deref().map(|why| format!(" The last try failed: {why}.")).unwrap_or_default()
     )]
     Canceled {
         /// Connection name.
         cluster: String,
         /// What was going on.
         doing: String,
+        /// Why it was still going on: how the last try failed.
+        last: Option<String>,
     },
     /// G10: what is to be created is there already.
     #[error(
@@ -267,9 +269,9 @@ pub enum Error {
         /// The Deployment.
         object: ObjectName,
     },
-    /// A claim that is left of an earlier service, and can't be what the volume asks for.
+    /// A claim of the service that is there, and can't become what the volume asks for.
     #[error(
-        "{object} on cluster {cluster} was kept when an earlier service of this name was deleted, and holds its data; it can't be used as configured: {problem}, give the volume another name, or delete the claim and its data."
+        "{object} on cluster {cluster} is this service's, with the data that is on it, and can't be used as configured: {problem}, give the volume another name, or delete the claim and its data."
     )]
     KeptClaim {
         /// Connection name.

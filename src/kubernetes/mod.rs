@@ -33,6 +33,7 @@
 //! Cluster::read_service(&self, namespace, name, &Cancel) -> Result<Option<Found>, Error>; refresh_service: the same, many share a list
 //! Cluster::leftovers(&self, namespace, name, claims, &Cancel) -> Result<Vec<ObjectName>, Error>
 //! Cluster::create_service(&self, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Created, ApplyFailure>
+//! Cluster::kept_claims(&self, &ServiceSpec, &Cancel) -> Result<Vec<ObjectName>, Error>    // for a plan
 //! Cluster::keep_hold(&self, &Hold, &Cancel) -> Error; release(&self, &Hold, &Found, &Cancel) -> Result<(), Error>
 //! Cluster::update_service(&self, &Found, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Vec<Applied>, ApplyFailure>
 //! Cluster::delete_service(&self, &Deletion, &Cancel) -> Result<(), Error>

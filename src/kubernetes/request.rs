@@ -112,6 +112,7 @@ impl Cluster {
                 Ok(()) => return Ok(Paged::Answer(())),
                 Err(failure) => failure,
             };
+            self.note(self.told(&failure, &connection));
             let Some(pause) = self
                 .pause_after(
                     doing,
@@ -157,6 +158,7 @@ impl Cluster {
                 Ok(body) => return Ok(Paged::Answer(body)),
                 Err(failure) => failure,
             };
+            self.note(self.told(&failure, &connection));
             let Some(pause) = self
                 .pause_after(
                     doing,
@@ -195,6 +197,7 @@ impl Cluster {
         self.inner.answered.store(true, Ordering::Relaxed);
         let code = response.status().as_u16();
         if (200..300).contains(&code) {
+            self.note(None);
             return Ok(response.into_body());
         }
         let header_after = response

@@ -156,6 +156,26 @@ impl Cluster {
         }
     }
 
+    /// A failure that is tried again, in words: what a stop in the middle would else hide.
+    pub(super) fn told(&self, failure: &Failure, connection: &Connection) -> Option<String> {
+        let server = format!(
+            "the API server of cluster {} at {}",
+            self.inner.name, connection.server
+        );
+        match failure {
+            Failure::Busy { code, message, .. } => {
+                Some(format!("{server} answered {code}: {message}"))
+            }
+            Failure::Unreachable(_) => Some(format!("{server} can't be reached")),
+            Failure::Dropped(_) => Some(format!("{server} dropped the connection")),
+            Failure::Silent => Some(format!(
+                "{server} did not answer within {} s",
+                ANSWER_LIMIT.as_secs()
+            )),
+            Failure::Final(_) | Failure::Unauthorized | Failure::Expired => None,
+        }
+    }
+
     /// How long to wait before the next try; the error when there is none; `None` for 410.
     pub(super) async fn pause_after(
         &self,

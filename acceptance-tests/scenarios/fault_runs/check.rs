@@ -127,8 +127,12 @@ pub(super) fn output(script: &Script, run: &Run, struck: bool) {
             "plugin",
             "connection is shut down",
         ],
-        Fault::KillApiServer { .. } => &["of cluster prod"],
-        Fault::ServerError { .. } => &["of cluster prod is overloaded or failing (it answered 500"],
+        Fault::KillApiServer { .. } => &["the API server of cluster prod at"],
+        // Its tries were used up, or the time of the operation.
+        Fault::ServerError { .. } => &[
+            "of cluster prod is overloaded or failing (it answered 500",
+            "answered 500",
+        ],
         _ => &[],
     };
     assert!(

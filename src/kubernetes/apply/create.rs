@@ -4,6 +4,7 @@
 //! claims, by someone who deleted the Deployment, by an apply that was cut off. It is taken in again, and the caller says so. A
 //! Deployment is taken over only while it is marked as unfinished and whoever made it is proven to be gone.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 use super::super::cancel::Cancel;
 use super::super::connect::Cluster;
-use super::super::error::Error;
+use super::super::error::{Error, ObjectName};
 use super::super::objects::{Kind, Metadata};
 use super::super::workload::{self, Identity, ServiceSpec};
 use super::hold::{Hold, STALE};
@@ -212,7 +213,8 @@ impl Cluster {
                     continue;
                 }
             }
-            self.check_claims(spec, steps, &found, cancel).await?;
+            self.check_claims(spec, steps, &found, &BTreeMap::new(), cancel)
+                .await?;
             creation.found = found;
             return Ok(());
         }
@@ -275,12 +277,36 @@ impl Cluster {
         Ok(any)
     }
 
-    /// A claim can't shrink, and its class can't change: said before anything is changed.
-    async fn check_claims(
+    /// Claims of a service's volumes that are there and carry its label: a creation takes them in.
+    ///
+    /// # Errors
+    /// [`Error::KeptClaim`] where one can't become what is asked, and what any request can end in.
+    pub async fn kept_claims(
+        &self,
+        spec: &ServiceSpec,
+        cancel: &Cancel,
+    ) -> Result<Vec<ObjectName>, Error> {
+        let mut steps = steps(spec, &Identity::new(&spec.name), &ApplyOptions::default());
+        steps.retain(|step| step.kind == Kind::Claim);
+        let mut found = self.find_each(spec, &steps, cancel).await?;
+        for claim in &mut found {
+            *claim = claim
+                .take()
+                .filter(|it| it.is_of(&spec.name) && it.deletion_timestamp.is_none());
+        }
+        self.check_claims(spec, &steps, &found, &BTreeMap::new(), cancel)
+            .await?;
+        let kept = steps.iter().zip(found).filter(|(_, found)| found.is_some());
+        Ok(kept.map(|(step, _)| step.object(&spec.namespace)).collect())
+    }
+
+    /// A claim can't shrink, and its class can't change: said before anything is changed. `read` are those that were just read.
+    pub(super) async fn check_claims(
         &self,
         spec: &ServiceSpec,
         steps: &[Step],
         found: &[Option<Metadata>],
+        read: &BTreeMap<String, PersistentVolumeClaim>,
         cancel: &Cancel,
     ) -> Result<(), Error> {
         for (step, _) in steps
@@ -288,9 +314,13 @@ impl Cluster {
             .zip(found)
             .filter(|(step, found)| step.kind == Kind::Claim && found.is_some())
         {
-            let live = self
-                .find::<PersistentVolumeClaim>(Kind::Claim, &spec.namespace, step.name(), cancel)
-                .await?;
+            let live = match read.get(step.name()) {
+                Some(live) => Some(live.clone()),
+                None => {
+                    self.find(Kind::Claim, &spec.namespace, step.name(), cancel)
+                        .await?
+                }
+            };
             if let Some(live) = live
                 && let Some(problem) = workload::claim_problem(&live, &step.body)
             {

@@ -82,7 +82,7 @@ fn claims_to_delete(service: &GpuService) -> Vec<String> {
 }
 
 /// Objects for a sentence.
-fn listed(objects: &[ObjectName]) -> String {
+pub(super) fn listed(objects: &[ObjectName]) -> String {
     let names: Vec<String> = objects.iter().map(ToString::to_string).collect();
     names.join(", ")
 }
