@@ -11,8 +11,7 @@ fn holding(token: &str) -> ApplyOptions {
 }
 
 fn mark(namespace: &Namespace) -> Value {
-    get("deployment", &namespace.0, "web")["metadata"]["annotations"]["loomplane.dev/unfinished"]
-        .clone()
+    get("deployment", &namespace.0, "web")["metadata"]["labels"]["loomplane.dev/unfinished"].clone()
 }
 
 #[tokio::test]
@@ -70,9 +69,12 @@ async fn g10_a_creation_whose_holder_lives_is_refused_and_one_whose_holder_is_go
         .await
         .unwrap();
     let hold = made.hold.unwrap();
-    assert!(mark(&namespace).as_str().unwrap().starts_with("a 20"));
+    assert!(mark(&namespace).as_str().unwrap().starts_with("a.20"));
     // The Service is done; only the Deployment is held.
-    assert!(get("service", &namespace.0, "web")["metadata"]["annotations"].is_null());
+    assert!(
+        get("service", &namespace.0, "web")["metadata"]["labels"]["loomplane.dev/unfinished"]
+            .is_null()
+    );
 
     let second_options = holding("b");
     let refused = tokio::select! {
@@ -85,7 +87,7 @@ async fn g10_a_creation_whose_holder_lives_is_refused_and_one_whose_holder_is_go
         refused.error
     );
     assert!(refused.applied.is_empty());
-    assert!(mark(&namespace).as_str().unwrap().starts_with("a 20"));
+    assert!(mark(&namespace).as_str().unwrap().starts_with("a.20"));
 
     // Now the holder is gone: nothing renews the mark.
     let uid = get("deployment", &namespace.0, "web")["metadata"]["uid"].clone();
@@ -99,7 +101,7 @@ async fn g10_a_creation_whose_holder_lives_is_refused_and_one_whose_holder_is_go
         .await
         .unwrap();
     assert_eq!(taken.taken_in.len(), 2, "{:?}", taken.taken_in);
-    assert!(mark(&namespace).as_str().unwrap().starts_with("b 20"));
+    assert!(mark(&namespace).as_str().unwrap().starts_with("b.20"));
     assert_eq!(
         get("deployment", &namespace.0, "web")["metadata"]["uid"],
         uid

@@ -116,7 +116,7 @@ async fn g10_an_unfinished_creation_of_this_service_is_finished_and_no_other() {
     let left_over = |service: &str| {
         json!({
             "apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": "web", "namespace": namespace.0, "labels": {"loomplane.dev/service": service}, "annotations": {"loomplane.dev/unfinished": "old"}},
+            "metadata": {"name": "web", "namespace": namespace.0, "labels": {"loomplane.dev/service": service, "loomplane.dev/unfinished": "old"}},
             "spec": {"ports": [{"name": "old", "port": 1}]},
         })
     };

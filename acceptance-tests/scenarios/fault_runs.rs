@@ -44,7 +44,7 @@ fn whatever_goes_wrong_the_state_and_the_message_are_right_and_the_next_apply_fi
         Some(seed) => vec![seed],
         None => (0..if heavy { HEAVY } else { FEW }).collect(),
     };
-    let workers = number("LOOMPLANE_FAULT_WORKERS").unwrap_or(if heavy { 4 } else { 3 });
+    let workers = number("LOOMPLANE_FAULT_WORKERS").unwrap_or(if heavy { 4 } else { 2 });
     let next = AtomicU64::new(0);
     let table: Mutex<BTreeMap<(usize, Action), Row>> = Mutex::default();
     let wrong: Mutex<Vec<String>> = Mutex::default();

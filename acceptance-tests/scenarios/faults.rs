@@ -37,7 +37,7 @@ fn ctrl_c_in_a_create_leaves_a_state_from_which_the_next_apply_finishes() {
         assert_eq!(state["status"], "unavailable (0 of 1 ready)");
         let live = bench.deployment("it")["metadata"].clone();
         assert_eq!(
-            live["annotations"]["loomplane.dev/unfinished"],
+            live["labels"]["loomplane.dev/unfinished"],
             json!(null),
             "the state holds it, so nobody else may finish it"
         );
@@ -193,6 +193,30 @@ fn g10_a_deleted_deployment_is_made_again_and_what_was_left_of_it_is_named() {
 }
 
 #[test]
+fn a_deployment_on_its_way_out_is_waited_for_and_made_again() {
+    let Some(bench) = bench("going") else { return };
+    bench.main(&service("")).applied();
+    let hold = |finalizers: serde_json::Value| {
+        bench.patch("it", &json!({"metadata": {"finalizers": finalizers}}));
+    };
+    hold(json!(["example.net/hold"]));
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("being deleted")
+        .says("1 to change");
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    apply.await_text("Modifying...", SOON);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    hold(json!(null));
+    apply.wait(SOON).expect(OK);
+    bench.work.expect_no_changes();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+}
+
+#[test]
 fn g10_leftovers_that_no_state_knows_are_taken_in_and_foreign_ones_refused() {
     let Some(bench) = bench("leftovers") else {
         return;
@@ -242,6 +266,15 @@ fn g10_an_apply_whose_provider_was_killed_in_the_wait_is_taken_over_by_the_next(
     bench.work.expect_no_changes();
     assert_eq!(bench.deployment("it")["metadata"]["uid"], uid);
     assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+    // Nothing of the mark stays: controllers copy a Deployment's annotations to its ReplicaSets, and a rollback brings them back.
+    for kind in ["deployments", "replicasets"] {
+        let list = format!("/apis/apps/v1/namespaces/{}/{kind}", bench.namespace.name());
+        assert!(
+            !bench.cluster.get(&list)["items"]
+                .to_string()
+                .contains("loomplane.dev/unfinished\":\"")
+        );
+    }
 }
 
 #[test]
@@ -261,7 +294,7 @@ fn g10_an_apply_whose_terraform_was_killed_in_the_wait_is_taken_over_by_the_next
             found["status"]["availableReplicas"] == 1
         });
     std::thread::sleep(std::time::Duration::from_secs(2));
-    let mark = &bench.deployment("it")["metadata"]["annotations"]["loomplane.dev/unfinished"];
+    let mark = &bench.deployment("it")["metadata"]["labels"]["loomplane.dev/unfinished"];
     assert!(mark.is_string());
     bench
         .work

@@ -63,7 +63,6 @@ impl Kind {
 pub(super) struct Metadata {
     pub(super) uid: String,
     pub(super) labels: Option<BTreeMap<String, String>>,
-    pub(super) annotations: Option<BTreeMap<String, String>>,
     pub(super) deletion_timestamp: Option<String>,
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) managed_fields: Option<Vec<ManagedFields>>,
@@ -93,7 +92,6 @@ impl Metadata {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
             labels: metadata.labels.clone(),
-            annotations: metadata.annotations.clone(),
             deletion_timestamp: metadata
                 .deletion_timestamp
                 .as_ref()
@@ -113,14 +111,14 @@ impl Metadata {
 
     /// The mark of a creation that is not finished.
     pub(super) fn mark(&self) -> Option<&str> {
-        Some(self.annotations.as_ref()?.get(UNFINISHED)?.as_str())
+        Some(self.labels.as_ref()?.get(UNFINISHED)?.as_str())
     }
 
     /// Whether the object is of this service and its creation did not finish (G10): the token of that creation.
     pub(super) fn unfinished_token(&self, service: &str) -> Option<&str> {
         self.mark()
             .filter(|_| self.is_of(service))
-            .map(|mark| mark.split(' ').next().unwrap_or_default())
+            .map(|mark| mark.split('.').next().unwrap_or_default())
     }
 
     /// Whether Loomplane made the object for this service.

@@ -162,7 +162,7 @@ pub(super) fn state(script: &Script, bench: &Bench<'_>, before: &Uids) {
         }
         for (kind, item) in &there {
             let service = text(&item["metadata"]["labels"]["loomplane.dev/service"]);
-            let marked = item["metadata"]["annotations"]["loomplane.dev/unfinished"].is_string();
+            let marked = item["metadata"]["labels"]["loomplane.dev/unfinished"].is_string();
             if *kind == "deployments" && !states.contains(&service) {
                 assert!(
                     marked,
@@ -202,7 +202,7 @@ pub(super) fn state(script: &Script, bench: &Bench<'_>, before: &Uids) {
 /// After the apply that finishes: all runs in its second form, and nothing is marked any more.
 pub(super) fn as_configured(script: &Script, bench: &Bench<'_>) {
     for (kind, item) in objects(bench) {
-        let mark = &item["metadata"]["annotations"]["loomplane.dev/unfinished"];
+        let mark = &item["metadata"]["labels"]["loomplane.dev/unfinished"];
         assert!(mark.is_null(), "{kind} is still marked: {item:#}");
     }
     for (at, shape) in script.shapes.iter().enumerate() {

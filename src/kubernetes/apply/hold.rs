@@ -1,4 +1,4 @@
-//! Who is at work on a creation, and whether they still live. The mark of an object is `TOKEN TIME`: the creation's own token, and
+//! Who is at work on a creation, and whether they still live. The mark of an object is `TOKEN.TIME`: the creation's own token, and
 //! when its holder last said that it goes on. Whoever waits for the rollout renews the time; whoever meets the mark watches whether it
 //! changes, by their own clock alone: the clocks of two machines are never compared.
 
@@ -30,12 +30,12 @@ pub struct Hold {
 
 /// The value of a mark that is set now.
 pub(super) fn mark(token: &str) -> String {
-    format!("{token} {:.0}", Timestamp::now())
+    format!("{token}.{}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ"))
 }
 
 /// Where the mark is, for a JSON patch.
 pub(super) fn path() -> String {
-    format!("/metadata/annotations/{}", UNFINISHED.replace('/', "~1"))
+    format!("/metadata/labels/{}", UNFINISHED.replace('/', "~1"))
 }
 
 impl Cluster {
@@ -137,9 +137,11 @@ mod tests {
     #[test]
     fn g10_a_mark_is_the_token_and_a_time() {
         let mark = mark("0123");
-        let (token, time) = mark.split_once(' ').unwrap();
+        let (token, time) = mark.split_once('.').unwrap();
         assert_eq!(token, "0123");
         assert!(time.parse::<Timestamp>().is_ok(), "{time}");
-        assert_eq!(path(), "/metadata/annotations/loomplane.dev~1unfinished");
+        // What a label's value may be.
+        assert!(mark.len() <= 63 && mark.chars().all(|c| c.is_ascii_alphanumeric() || c == '.'));
+        assert_eq!(path(), "/metadata/labels/loomplane.dev~1unfinished");
     }
 }

@@ -22,7 +22,7 @@ impl Cluster {
         let object = step.object(&spec.namespace);
         let doing = format!("create {object}");
         let mut body = step.body.clone();
-        body["metadata"]["annotations"][UNFINISHED] = json!(hold::mark(&options.token));
+        body["metadata"]["labels"][UNFINISHED] = json!(hold::mark(&options.token));
         let data = serde_json::to_vec(&body).map_err(|error| self.malformed(&doing, error))?;
         let params = PostParams {
             dry_run: options.dry_run,
@@ -199,7 +199,7 @@ impl Cluster {
             body["metadata"]["uid"] = json!(uid);
         }
         if let Some(token) = token {
-            body["metadata"]["annotations"][UNFINISHED] = json!(hold::mark(token));
+            body["metadata"]["labels"][UNFINISHED] = json!(hold::mark(token));
         }
         let params = PatchParams {
             dry_run: options.dry_run,
