@@ -339,14 +339,15 @@ pub enum Error {
     },
 }
 
-/// What to do about an object in the way. Only a Deployment can be imported; the rest of a service comes with it.
+/// What to do about an object in the way. What a resource is (a Deployment, a CapacitySet) can be imported; the rest of a service comes
+/// with its Deployment.
 fn way_out(object: &ObjectName, import_id: &str) -> String {
     match object.kind {
-        "Deployment" => format!(
+        "PersistentVolumeClaim" => "It does not carry Loomplane's label for this service, so it may hold other data. Give the volume (or the service) another name, or delete the claim. To have this service use it as it is, label it loomplane.dev/service=NAME with the service's name, and apply again.".to_owned(),
+        "Service" | "Secret" => "It does not carry Loomplane's label for this service. Choose another name, or delete it.".to_owned(),
+        _ => format!(
             "To manage it here, import it:\n  terraform import ADDRESS '{import_id}'\nor choose another name, or delete it."
         ),
-        "PersistentVolumeClaim" => "It does not carry Loomplane's label for this service, so it may hold other data. Give the volume (or the service) another name, or delete the claim. To have this service use it as it is, label it loomplane.dev/service=NAME with the service's name, and apply again.".to_owned(),
-        _ => "It does not carry Loomplane's label for this service. Choose another name, or delete it.".to_owned(),
     }
 }
 
@@ -419,21 +420,29 @@ mod tests {
     }
 
     #[test]
-    fn g10_an_existing_object_is_refused_with_the_import_command() {
-        let error = Error::AlreadyExists {
-            cluster: "prod".into(),
-            object: ObjectName {
-                kind: "Deployment",
-                namespace: "ml".into(),
-                name: "llm".into(),
-            },
-            import_id: "prod/ml/llm".into(),
-        };
-        assert!(
-            error
-                .to_string()
-                .contains("terraform import ADDRESS 'prod/ml/llm'"),
-            "{error}"
-        );
+    fn g10_an_existing_object_is_refused_with_what_to_do() {
+        for (kind, says) in [
+            ("Deployment", "terraform import ADDRESS 'prod/ml/llm'"),
+            ("CapacitySet", "terraform import ADDRESS 'prod/ml/llm'"),
+            (
+                "Service",
+                "does not carry Loomplane's label for this service",
+            ),
+            (
+                "PersistentVolumeClaim",
+                "label it loomplane.dev/service=NAME",
+            ),
+        ] {
+            let error = Error::AlreadyExists {
+                cluster: "prod".into(),
+                object: ObjectName {
+                    kind,
+                    namespace: "ml".into(),
+                    name: "llm".into(),
+                },
+                import_id: "prod/ml/llm".into(),
+            };
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }
