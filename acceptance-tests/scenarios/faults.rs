@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{IT, SOON, actions, bench, bench_by, gpu, service};
+use super::{Bench, IT, SOON, actions, bench, bench_by, gpu, service};
+use crate::cluster::{Cluster, NodeGroup, Parts};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
 
 /// An annotation that makes the pods start only after `delay`.
@@ -120,6 +121,30 @@ fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
     assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
     bench.work.destroy().expect(OK);
     assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn an_api_server_that_stays_away_in_the_wait_is_named_when_time_is_up() {
+    let nodes = [NodeGroup::new("cpu", 1, 0)];
+    let Some(cluster) = Cluster::own(Parts::All, &nodes) else {
+        return;
+    };
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "away") else {
+        return;
+    };
+    let limits = "timeouts = { create = \"12s\" }";
+    bench.main(&service(&format!("{}\n  {limits}", slow("30s"))));
+    let apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
+    cluster.kill_api_server();
+    apply
+        .wait(SOON * 2)
+        .expect(FAILED)
+        .says("it was not done within 12 s")
+        .says("the last try to look again failed: the API server of cluster prod at");
+    cluster.revive_api_server();
+    bench.main(&service("")).applied();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
 }
 
 #[test]

@@ -188,16 +188,17 @@ impl Cluster {
             .unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
+    /// How the last try failed, if it did.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let trouble = self.inner.trouble.lock();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn canceled(&self, doing: &str) -> Error {
-        let trouble = self
-            .inner
-            .trouble
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
         Error::Canceled {
             cluster: self.inner.name.clone(),
             doing: doing.to_owned(),
-            last: trouble.clone(),
+            last: self.trouble(),
         }
     }
 }

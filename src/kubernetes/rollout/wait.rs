@@ -112,8 +112,6 @@ impl Cluster {
         let until = Instant::now() + limits.timeout;
         let mut picture = Picture::default();
         let mut last = "nothing was seen yet".to_owned();
-        // Set while the API server is away: what is known stays known, and the time limit ends the wait.
-        let mut away: Option<String> = None;
         let mut wake = Instant::now();
         let mut pods_readable = true;
         loop {
@@ -122,12 +120,13 @@ impl Cluster {
                 () = cancel.canceled() => return Err(self.canceled(&doing)),
                 Some(change) = deployment_changes.recv() => match change {
                     Ok(change) => Some(Change::Deployment(change)),
-                    Err(error) if error.is_passing() => { away = Some(error.render()); None }
+                    // The API server is away: what is known stays known, and the time limit ends the wait.
+                    Err(error) if error.is_passing() => None,
                     Err(error) => return Err(error),
                 },
                 Some(change) = pod_changes.recv(), if pods_readable => match change {
                     Ok(change) => Some(Change::Pod(change)),
-                    Err(error) if error.is_passing() => { away = Some(error.render()); None }
+                    Err(error) if error.is_passing() => None,
                     // Applying Deployments needs no right to read pods: then only the Deployment's own words count.
                     Err(error) if error.is_forbidden() => { pods_readable = false; None }
                     Err(error) => return Err(error),
@@ -135,13 +134,12 @@ impl Cluster {
                 () = tokio::time::sleep_until(wake.min(until)) => None,
             };
             if let Some(change) = change {
-                away = None;
                 picture.take(change);
                 // Take what came at the same time in one go, up to an error, which this turn must see too.
                 loop {
                     match pod_changes.try_recv() {
                         Ok(Ok(change)) => picture.take(Change::Pod(change)),
-                        Ok(Err(error)) if error.is_passing() => away = Some(error.render()),
+                        Ok(Err(error)) if error.is_passing() => {}
                         Ok(Err(error)) if error.is_forbidden() => pods_readable = false,
                         Ok(Err(error)) => return Err(error),
                         Err(_) => break,
@@ -183,7 +181,7 @@ impl Cluster {
                     cancel,
                 );
                 match tokio::time::timeout_at(until, looking).await {
-                    Ok(Err(error)) if error.is_passing() => away = Some(error.render()),
+                    Ok(Err(error)) if error.is_passing() => {}
                     Ok(looked) => looked?,
                     // Time is up: said below.
                     Err(_) => {}
@@ -247,10 +245,13 @@ impl Cluster {
                 }
             }
             if Instant::now() >= until {
+                let trouble = self
+                    .trouble()
+                    .map(|why| format!(" (the last try to look again failed: {why})"));
                 let reason = format!(
-                    "it was not done within {} s: {}",
+                    "it was not done within {} s: {last}{}",
                     limits.timeout.as_secs_f64().round(),
-                    away.as_deref().unwrap_or(&last)
+                    trouble.unwrap_or_default()
                 );
                 let bare = RolloutFailure {
                     reason: reason.clone(),
