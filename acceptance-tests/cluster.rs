@@ -120,7 +120,8 @@ impl Cluster {
             .prefix("loomplane-cp-")
             .tempdir()
             .unwrap();
-        let kubeconfig = start(&folder.path().join("cp"), parts)?;
+        // The folder itself, so that nothing is left when the process ends without dropping the value: a static never is.
+        let kubeconfig = start(folder.path(), parts)?;
         let cluster = Self::connect(kubeconfig, Some(folder));
         cluster.add_nodes(nodes);
         Some(cluster)
@@ -155,6 +156,27 @@ impl Cluster {
     /// The folder of a control plane of ours: logs, certificates.
     pub fn folder(&self) -> &Path {
         self.kubeconfig.parent().unwrap()
+    }
+
+    /// kill -9 of the API server of a control plane of one's own. etcd, and what else runs, goes on.
+    pub fn kill_api_server(&self) {
+        self.part("kill");
+    }
+
+    /// Starts the API server again, with the same etcd, and waits until it is ready. One that runs is left alone.
+    pub fn revive_api_server(&self) {
+        self.part("revive");
+    }
+
+    fn part(&self, action: &str) {
+        assert!(self.own.is_some(), "others share this control plane");
+        let folder = self.folder().to_owned();
+        control_plane(&[
+            action.as_ref(),
+            folder.as_os_str(),
+            "kube-apiserver".as_ref(),
+        ])
+        .unwrap_or_else(|why| panic!("{action} kube-apiserver: {why}"));
     }
 
     pub fn add_nodes(&self, groups: &[NodeGroup]) {

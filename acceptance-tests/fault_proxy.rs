@@ -47,6 +47,9 @@ pub enum Fault {
     CutBody(usize),
     /// Never answered; the connection stays open.
     Silence,
+    /// Kept until [`FaultProxy::heal`]: before the API server sees the request, or once it has carried it out. See
+    /// [`FaultProxy::holds`].
+    Hold { carried_out: bool },
     /// A watch: the stream opens, sends one 410 Expired event and ends.
     WatchExpired,
 }
@@ -147,6 +150,10 @@ struct Shared {
     rules: Vec<Rule>,
     seen: Vec<Seen>,
     random: u64,
+    /// Requests that are kept back.
+    held: u32,
+    /// Counts the calls of [`FaultProxy::heal`].
+    healed: tokio::sync::watch::Sender<u32>,
 }
 
 impl Shared {
@@ -197,6 +204,8 @@ impl FaultProxy {
             rules: Vec::new(),
             seen: Vec::new(),
             random: seed | 1,
+            held: 0,
+            healed: tokio::sync::watch::channel(0).0,
         }));
         let mut config = cluster.kubeconfig_json();
         let upstream = config["clusters"][0]["cluster"]["server"]
@@ -249,7 +258,31 @@ impl FaultProxy {
 
     /// From now on all goes through.
     pub fn heal(&self) {
-        self.shared.lock().unwrap().rules.clear();
+        let mut shared = self.shared.lock().unwrap();
+        shared.rules.clear();
+        shared.healed.send_modify(|count| *count += 1);
+    }
+
+    /// Whether a request was kept back by now.
+    pub fn holds(&self) -> bool {
+        self.shared.lock().unwrap().held > 0
+    }
+
+    /// How often a rule has struck.
+    pub fn struck(&self) -> usize {
+        let shared = self.shared.lock().unwrap();
+        shared
+            .seen
+            .iter()
+            .filter(|seen| seen.fault.is_some())
+            .count()
+    }
+
+    /// Forgets what was seen and kept back so far.
+    pub fn forget(&self) {
+        let mut shared = self.shared.lock().unwrap();
+        shared.seen.clear();
+        shared.held = 0;
     }
 
     /// All requests so far, in the order of their arrival.
@@ -370,7 +403,8 @@ async fn pass(
             let event = json!({"type": "ERROR", "object": status_of(410, "Expired")});
             return Ok(Response::new(full(format!("{event}\n"))));
         }
-        Some(Fault::DropAfter | Fault::CutBody(_)) | None => {}
+        Some(Fault::Hold { carried_out: false }) => hold(&shared).await,
+        Some(Fault::Hold { carried_out: true } | Fault::DropAfter | Fault::CutBody(_)) | None => {}
     }
     let body = body.collect().await.map_err(|_| Dropped)?.to_bytes();
     let mut headers = head.headers;
@@ -385,6 +419,9 @@ async fn pass(
     if matches!(fault, Some(Fault::DropAfter)) {
         return Err(Dropped);
     }
+    if matches!(fault, Some(Fault::Hold { carried_out: true })) {
+        hold(&shared).await;
+    }
     let left = match fault {
         Some(Fault::CutBody(after)) => after,
         _ => usize::MAX,
@@ -392,6 +429,15 @@ async fn pass(
     let (head, body) = Response::<reqwest::Body>::from(answer).into_parts();
     let body = Cut { body, left }.boxed_unsync();
     Ok(Response::from_parts(head, body))
+}
+
+async fn hold(shared: &Mutex<Shared>) {
+    let mut healed = {
+        let mut shared = shared.lock().unwrap();
+        shared.held += 1;
+        shared.healed.subscribe()
+    };
+    healed.changed().await.ok();
 }
 
 fn status_of(code: u16, reason: &str) -> Value {

@@ -20,6 +20,7 @@ use loomplane::kubernetes::*;
 use serde_json::{Value, json};
 
 mod access;
+mod creations;
 mod fault_proxy;
 mod lifecycle;
 mod many;

@@ -34,7 +34,11 @@ pub fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("acceptance-tests")
 }
 
-/// The provider's binary, built by cargo for this very test run.
+/// The provider's binary, built by cargo for this very test run; `LOOMPLANE_TEST_PROVIDER` names another, such as a release or one
+/// that a long run keeps while the source is worked on.
 pub fn provider() -> PathBuf {
+    if let Some(path) = std::env::var_os("LOOMPLANE_TEST_PROVIDER") {
+        return PathBuf::from(path);
+    }
     PathBuf::from(env!("CARGO_BIN_EXE_terraform-provider-loomplane"))
 }

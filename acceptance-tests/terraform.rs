@@ -295,6 +295,41 @@ impl Running {
         self.signal("INT");
     }
 
+    /// kill -9 of the providers that this command started, and of nothing else: they are its children that run our binary.
+    pub fn kill_providers(&self) -> usize {
+        let children = self.children();
+        for pid in &children {
+            Command::new("kill")
+                .args(["-KILL", &pid.to_string()])
+                .stderr(Stdio::null())
+                .status()
+                .ok();
+        }
+        children.len()
+    }
+
+    /// kill -9 of the CLI alone: its providers are left without it.
+    pub fn kill_cli(&mut self) {
+        self.child.kill().ok();
+    }
+
+    /// Process ids of the providers that run for this command.
+    fn children(&self) -> Vec<u32> {
+        let shown = Command::new("ps")
+            .args(["-e", "-o", "pid=", "-o", "ppid=", "-o", "args="])
+            .output()
+            .map(|done| String::from_utf8_lossy(&done.stdout).into_owned())
+            .unwrap_or_default();
+        let line = |line: &str| {
+            let mut words = line.split_whitespace();
+            let pid: u32 = words.next()?.parse().ok()?;
+            let parent: u32 = words.next()?.parse().ok()?;
+            let ours = words.next()?.contains("terraform-provider-loomplane");
+            (ours && self.child.id() == parent).then_some(pid)
+        };
+        shown.lines().filter_map(line).collect()
+    }
+
     fn signal(&self, name: &str) {
         // No crate and no unsafe code for one call: the shell's own kill.
         Command::new("kill")
@@ -306,6 +341,11 @@ impl Running {
             .stderr(Stdio::null())
             .status()
             .ok();
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Waits for the end. One that takes longer than `limit` is killed, and the test fails with what it printed.

@@ -3,6 +3,8 @@
 
     control_plane.py up DIR [--api-only] [--node-lifecycle] [--audit] [--while-pid PID]
                                                              start (or find running) and print the path of its kubeconfig
+    control_plane.py kill DIR PART                           kill -9 of one part, such as kube-apiserver
+    control_plane.py revive DIR PART                         start it again, as it was, and wait until the API server is ready
     control_plane.py down DIR                                stop every part that was started in DIR, and remove DIR
     control_plane.py status DIR                              one line per part; exit code 1 if one does not run
 
@@ -79,7 +81,28 @@ def start(folder, part, arguments):
         process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
                                    start_new_session=True)  # Ctrl-C in the user's shell does not reach it
     (folder / f"{part}.pid").write_text(f"{process.pid}\n")
+    (folder / f"{part}.command").write_text(json.dumps(arguments))
     return process
+
+
+def kill(folder, part):
+    pid = running(folder, part)
+    if pid is None:
+        raise Failed(f"{part} does not run in {folder}")
+    os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + STOP_SECONDS
+    while running(folder, part) is not None and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def revive(folder, part):
+    if running(folder, part) is None:
+        process = start(folder, part, json.loads((folder / f"{part}.command").read_text()))
+        config = json.loads((folder / "admin.kubeconfig").read_text())
+        server = config["clusters"][0]["cluster"]["server"]
+        context = ssl.create_default_context(cafile=str(folder / "certs" / "apiserver.crt"))
+        token = config["users"][0]["user"]["token"]
+        await_true("the API server", folder, part, process, lambda: answers_ok(f"{server}/readyz", context, token))
 
 
 def stop(folder, part):
@@ -277,9 +300,9 @@ def down(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["up", "down", "status", "watch"])
+    parser.add_argument("action", choices=["up", "down", "status", "watch", "kill", "revive"])
     parser.add_argument("dir", type=lambda text: Path(text).resolve())
-    parser.add_argument("pid", type=int, nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("more", nargs="?", help="the part; for watch the process id")
     parser.add_argument("--api-only", action="store_true")
     parser.add_argument("--node-lifecycle", action="store_true")
     parser.add_argument("--audit", action="store_true")
@@ -292,7 +315,11 @@ def main():
     elif options.action == "down":
         down(options.dir)
     elif options.action == "watch":
-        watch(options.dir, options.pid)
+        watch(options.dir, int(options.more))
+    elif options.action in ("kill", "revive"):
+        if options.more not in API + CONTROL:
+            parser.error(f"name one of {', '.join(API + CONTROL)}")
+        (kill if options.action == "kill" else revive)(options.dir, options.more)
     else:
         found = {part: running(options.dir, part) for part in parts}
         for part, pid in found.items():

@@ -121,6 +121,8 @@ fn the_same_seed_gives_the_same_faults() {
             rules,
             seen: Vec::new(),
             random: seed | 1,
+            held: 0,
+            healed: tokio::sync::watch::channel(0).0,
         };
         (0..64)
             .map(|_| shared.decide("GET", "/x", "").is_some())

@@ -19,7 +19,7 @@ async fn an_applied_service_reads_back_without_a_difference_and_is_owned_by_serv
         )
         .await
         .unwrap();
-    assert!(dry.is_empty());
+    assert!(dry.applied.is_empty());
     assert_eq!(
         get("deployment", &namespace.0, "web"),
         Value::Null,
@@ -38,11 +38,14 @@ async fn an_applied_service_reads_back_without_a_difference_and_is_owned_by_serv
         .await
         .unwrap();
     assert_eq!(
-        made.iter().map(|made| made.kind).collect::<Vec<_>>(),
+        made.applied
+            .iter()
+            .map(|made| made.kind)
+            .collect::<Vec<_>>(),
         [Kind::Claim, Kind::Secret, Kind::Service, Kind::Deployment]
     );
     let found = read(&cluster, &spec).await;
-    assert!(!found.unfinished);
+    assert_eq!(found.unfinished, None);
     assert_eq!(observe(&found.live, Lens::Prior(&spec)), spec);
     assert_eq!(found.live.secret_keys, Some(["API_KEY".to_owned()].into()));
     for (kind, name) in [
@@ -180,6 +183,7 @@ async fn delete_waits_until_it_is_gone_and_keeps_what_is_to_be_kept() {
         .await
         .unwrap();
     let uid = made
+        .applied
         .iter()
         .find(|made| made.kind == Kind::Deployment)
         .unwrap()
@@ -189,6 +193,7 @@ async fn delete_waits_until_it_is_gone_and_keeps_what_is_to_be_kept() {
         namespace: namespace.0.clone(),
         name: "web".into(),
         uid: Some(uid.to_owned()),
+        token: None,
         claims: claims.iter().map(|claim| (*claim).to_owned()).collect(),
         timeout: Duration::from_secs(60),
     };
@@ -250,7 +255,7 @@ async fn delete_waits_until_it_is_gone_and_keeps_what_is_to_be_kept() {
     ]);
     let stuck = Deletion {
         timeout: Duration::from_secs(2),
-        ..deletion(&made.last().unwrap().uid, &[])
+        ..deletion(&made.applied.last().unwrap().uid, &[])
     };
     let error = cluster
         .delete_service(&stuck, &never())

@@ -229,6 +229,8 @@ fn minimal_to_maximal_and_back_leaves_nothing_behind() {
         return;
     };
     surroundings(&bench);
+    bench.connections(&[("prod", "storage_class = \"retain\"")], "");
+    super::volumes::provision(&bench, "it-data");
     let maximal: String = cases()
         .iter()
         // The pod could not start with a runtime class that no node has a handler for; the others are really rolled out.
@@ -237,7 +239,7 @@ fn minimal_to_maximal_and_back_leaves_nothing_behind() {
         .collect();
     let maximal = format!(
         "{maximal}  size = {{ cpu = 0.5, memory = 512, shm = 64, gpu = {{ kind = \"nvidia-l4\", count = 1 }} }}\n  replicas = 2\n  ports = [{{ name = \"http\", port = 8000 }}]\n  service_type = \"NodePort\"\n  \
-         secret_env = {{ KEY = \"value\" }}\n  secret_env_version = 1\n  max_hourly_usd = 5\n  force_conflicts = true\n  timeouts = {{ create = \"2m\", update = \"2m\", delete = \"2m\" }}"
+         volumes = {{ data = {{ mount_path = \"/data\", size_gib = 2, access_mode = \"ReadWriteMany\" }} }}\n  secret_env = {{ KEY = \"value\" }}\n  secret_env_version = 1\n  max_hourly_usd = 5\n  force_conflicts = true\n  timeouts = {{ create = \"2m\", update = \"2m\", delete = \"2m\" }}"
     );
     bench.main(&service("")).applied();
     let before = bench.deployment("it")["spec"].clone();
@@ -258,5 +260,36 @@ fn minimal_to_maximal_and_back_leaves_nothing_behind() {
         assert_eq!(after, before);
     }
     bench.work.destroy().expect(OK);
-    assert_eq!(bench.left(), ["s"]);
+    assert_eq!(bench.left(), ["s", "it-data"]);
+}
+
+#[test]
+fn what_only_terraform_acts_on_changes_nothing_on_the_cluster() {
+    let Some(bench) = bench("onlyhere") else {
+        return;
+    };
+    let with = |more: &str| service(&format!("{}\n  {more}", super::gpu("nvidia-l4", 1)));
+    bench.main(&with("")).applied();
+    let written = || {
+        let found = bench.deployment("it");
+        let ours: Vec<Value> = found["metadata"]["managedFields"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|entry| entry["manager"] == "loomplane")
+            .cloned()
+            .collect();
+        (
+            found["metadata"]["generation"].clone(),
+            found["metadata"]["annotations"].clone(),
+            ours,
+        )
+    };
+    let before = written();
+    let first = "wait = false\n  force_conflicts = true\n  max_hourly_usd = 5\n  timeouts = { create = \"5m\" }";
+    let second = "wait = true\n  force_conflicts = false\n  max_hourly_usd = 4.5\n  timeouts = { update = \"4m\", delete = \"3m\" }";
+    for text in [first, second, "", first, ""] {
+        bench.main(&with(text)).applied();
+        assert_eq!(written(), before, "{text}");
+    }
 }

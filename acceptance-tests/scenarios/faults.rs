@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use super::{IT, SOON, actions, bench, bench_by, gpu, service};
+use super::{Bench, IT, SOON, actions, bench, bench_by, gpu, service};
+use crate::cluster::{Cluster, NodeGroup, Parts};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
 
 /// An annotation that makes the pods start only after `delay`.
@@ -25,15 +26,26 @@ fn ctrl_c_in_a_create_leaves_a_state_from_which_the_next_apply_finishes() {
         apply.await_text("Creating...", SOON);
         bench.await_pod("never-ready");
         apply.interrupt();
-        // It may have come as far as the wait for the rollout, or be about to finish the creation.
+        // Terraform itself fails; the resource does not, else the next apply would destroy it with the work on it.
         apply
             .wait(SOON)
             .expect(FAILED)
-            .says("Stopped while trying to");
+            .says("Warning: Stopped while waiting for the rollout of it")
+            .says("The next apply goes on waiting")
+            .says_not("Stopped while trying to");
         let state = bench.state();
         assert_eq!(state["id"], format!("{}/it", bench.namespace.name()));
+        assert_eq!(state["status"], "unavailable (0 of 1 ready)");
+        let live = bench.deployment("it")["metadata"].clone();
+        assert_eq!(
+            live["labels"]["loomplane.dev/unfinished"],
+            json!(null),
+            "the state holds it, so nobody else may finish it"
+        );
+        assert_eq!(actions(&bench.change()), "update");
         bench.main(&service(""));
         bench.applied();
+        assert_eq!(bench.deployment("it")["metadata"]["uid"], live["uid"]);
         assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
         bench.work.destroy().expect(OK);
         assert_eq!(bench.left(), Vec::<String>::new());
@@ -51,11 +63,10 @@ fn ctrl_c_in_an_update_is_gone_on_with_by_the_next_apply() {
     apply.await_text("Modifying...", SOON);
     bench.await_pod("slow-start");
     apply.interrupt();
-    // The wait for the rollout has begun, or is about to.
     apply
         .wait(SOON)
         .expect(FAILED)
-        .says("Stopped while trying to");
+        .says("Warning: Stopped while waiting for the rollout of it");
     // The configuration is applied, the rollout is not: the plan says so, and goes on.
     bench
         .work
@@ -81,7 +92,7 @@ fn an_interrupted_update_that_ended_well_by_itself_needs_no_apply() {
     apply
         .wait(SOON)
         .expect(FAILED)
-        .says("Stopped while trying to");
+        .says("Warning: Stopped while waiting for the rollout of it");
     bench
         .cluster
         .await_true(&bench.namespace.deployment("it"), SOON, |found| {
@@ -110,6 +121,30 @@ fn a_timeout_keeps_the_service_in_the_state_and_says_what_the_pod_waits_for() {
     assert_eq!(bench.state()["status"], "unavailable (0 of 1 ready)");
     bench.work.destroy().expect(OK);
     assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn an_api_server_that_stays_away_in_the_wait_is_named_when_time_is_up() {
+    let nodes = [NodeGroup::new("cpu", 1, 0)];
+    let Some(cluster) = Cluster::own(Parts::All, &nodes) else {
+        return;
+    };
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "away") else {
+        return;
+    };
+    let limits = "timeouts = { create = \"12s\" }";
+    bench.main(&service(&format!("{}\n  {limits}", slow("30s"))));
+    let apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
+    cluster.kill_api_server();
+    apply
+        .wait(SOON * 2)
+        .expect(FAILED)
+        .says("it was not done within 12 s")
+        .says("the last try to look again failed: the API server of cluster prod at");
+    cluster.revive_api_server();
+    bench.main(&service("")).applied();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
 }
 
 #[test]
@@ -144,27 +179,247 @@ fn deleted_behind_terraform_s_back_is_made_again() {
     }
 }
 
+const PARTS: &str = "ports = [{ name = \"http\", port = 8000 }]\n  secret_env = { A = \"b\" }\n  secret_env_version = 1";
+
 #[test]
-fn g10_leftovers_of_a_deleted_deployment_are_named_and_then_it_is_made_again() {
+fn g10_a_deleted_deployment_is_made_again_and_what_was_left_of_it_is_named() {
     let Some(bench) = bench("halfdeleted") else {
         return;
     };
-    bench
-        .main(&service("ports = [{ name = \"http\", port = 8000 }]\n  secret_env = { A = \"b\" }\n  secret_env_version = 1"))
-        .applied();
+    bench.main(&service(PARTS)).applied();
+    let uid = |kind: &str, name: &str| {
+        bench.cluster.get(&bench.path(kind, name))["metadata"]["uid"].clone()
+    };
+    let before = (uid("services", "it"), uid("secrets", "it-env"));
     bench.cluster.delete(&bench.namespace.deployment("it"));
-    // G10: what is left of it is not taken over silently, and the message says what to do.
-    bench.work.plan().expect(HAS_CHANGES).says("1 to add");
+    // The state holds what is left, or nobody would ever delete it.
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("The Deployment of it is gone")
+        .says("1 to change");
     bench
         .work
         .apply_plan()
+        .expect(OK)
+        .says("What was left of it was taken in again")
+        .says(&format!(
+            "Service {0}/it, Secret {0}/it-env",
+            bench.namespace.name()
+        ));
+    bench.work.expect_no_changes();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+    assert_eq!((uid("services", "it"), uid("secrets", "it-env")), before);
+    // And a destroy deletes what is left.
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    bench.work.destroy().expect(OK).says("1 destroyed");
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+#[test]
+fn a_deployment_on_its_way_out_is_waited_for_and_made_again() {
+    let Some(bench) = bench("going") else { return };
+    bench.main(&service("")).applied();
+    let hold = |finalizers: serde_json::Value| {
+        bench.patch("it", &json!({"metadata": {"finalizers": finalizers}}));
+    };
+    hold(json!(["example.net/hold"]));
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("being deleted")
+        .says("1 to change");
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    apply.await_text("Modifying...", SOON);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    hold(json!(null));
+    apply.wait(SOON).expect(OK);
+    bench.work.expect_no_changes();
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+}
+
+#[test]
+fn g10_leftovers_that_no_state_knows_are_taken_in_and_foreign_ones_refused() {
+    let Some(bench) = bench("leftovers") else {
+        return;
+    };
+    bench.main(&service(PARTS)).applied();
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    std::fs::remove_file(bench.work.path().join("terraform.tfstate")).unwrap();
+    bench
+        .work
+        .apply()
+        .expect(OK)
+        .says("1 added")
+        .says("What was left of it was taken in again")
+        .says("carry Loomplane's label for this very service");
+    bench.work.expect_no_changes();
+    // Without our label it is someone else's.
+    bench.cluster.delete(&bench.namespace.deployment("it"));
+    bench.cluster.merge(
+        &bench.path("services", "it"),
+        &json!({"metadata": {"labels": {"loomplane.dev/service": "other"}}}),
+    );
+    std::fs::remove_file(bench.work.path().join("terraform.tfstate")).unwrap();
+    bench
+        .work
+        .apply()
         .expect(FAILED)
         .says("exists already")
-        .says("If it is a leftover, delete it");
-    bench.cluster.delete(&bench.path("services", "it"));
-    bench.cluster.delete(&bench.path("secrets", "it-env"));
-    bench.work.apply().expect(OK);
+        .says("does not carry Loomplane's label for this service");
+    assert!(bench.work.state_of(IT).is_none());
+}
+
+#[test]
+fn g10_an_apply_whose_provider_was_killed_in_the_wait_is_taken_over_by_the_next() {
+    let Some(bench) = bench("killed") else { return };
+    bench.main(&service(&slow("8s")));
+    let apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
+    apply.kill_providers();
+    apply.wait(SOON).expect(FAILED);
+    assert!(bench.work.state_of(IT).is_none(), "Terraform keeps nothing");
+    let uid = bench.deployment("it")["metadata"]["uid"].clone();
+    bench
+        .work
+        .apply()
+        .expect(OK)
+        .says("An apply of it that was cut off was taken over");
     bench.work.expect_no_changes();
+    assert_eq!(bench.deployment("it")["metadata"]["uid"], uid);
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+    // Nothing of the mark stays: controllers copy a Deployment's annotations to its ReplicaSets, and a rollback brings them back.
+    for kind in ["deployments", "replicasets"] {
+        let list = format!("/apis/apps/v1/namespaces/{}/{kind}", bench.namespace.name());
+        assert!(
+            !bench.cluster.get(&list)["items"]
+                .to_string()
+                .contains("loomplane.dev/unfinished\":\"")
+        );
+    }
+}
+
+#[test]
+fn g10_an_apply_whose_terraform_was_killed_in_the_wait_is_taken_over_by_the_next() {
+    let Some(bench) = bench("killedcli") else {
+        return;
+    };
+    bench.main(&service(&slow("5s")));
+    let mut apply = bench.work.start(&["apply", "-auto-approve"]);
+    bench.await_pod("slow-start");
+    apply.kill_cli();
+    assert_eq!(apply.wait(SOON).code, None);
+    // The provider notices, and leaves the mark: no state holds the service.
+    bench
+        .cluster
+        .await_true(&bench.namespace.deployment("it"), SOON, |found| {
+            found["status"]["availableReplicas"] == 1
+        });
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let mark = &bench.deployment("it")["metadata"]["labels"]["loomplane.dev/unfinished"];
+    assert!(mark.is_string());
+    bench
+        .work
+        .apply()
+        .expect(OK)
+        .says("An apply of it that was cut off was taken over");
+    bench.work.expect_no_changes();
+}
+
+#[test]
+fn a_creation_is_few_requests() {
+    let Some(bench) = bench("requests") else {
+        return;
+    };
+    let proxy = crate::fault_proxy::FaultProxy::start(bench.cluster);
+    bench.connections_with(proxy.kubeconfig(), &[("prod", "")], "");
+    for (arguments, writes, reads) in [
+        // POST, and what takes the mark off (which a controller may get in the way of). Reads: the cluster's UID, the wait's lists and
+        // watches (Deployment, pods, ReplicaSets), and the last look.
+        ("", 3, 8),
+        // With a Secret and a Service beside it, and a look whether any of them is there.
+        (PARTS, 7, 12),
+        ("wait = false", 3, 2),
+    ] {
+        bench.main(&service(arguments));
+        proxy.forget();
+        bench.work.apply().expect(OK);
+        let requests = proxy.requests();
+        let (read, written): (Vec<_>, Vec<_>) = requests
+            .iter()
+            .map(|seen| format!("{} {}", seen.method, seen.path))
+            .partition(|line| line.starts_with("GET"));
+        assert!(written.len() <= writes, "{arguments}: {written:#?}");
+        assert!(read.len() <= reads, "{arguments}: {read:#?}");
+        bench.work.destroy().expect(OK);
+    }
+}
+
+#[test]
+fn g10_two_applies_of_one_service_at_once_leave_it_to_one_of_them() {
+    let (Some(first), Some(second)) = (bench("together"), bench("unused")) else {
+        return;
+    };
+    first.main(&service(&slow("60s")));
+    let waiting = first.work.start(&["apply", "-auto-approve"]);
+    first.await_pod("slow-start");
+    // Another configuration of the same service, with a state of its own.
+    let provider = std::fs::read_to_string(first.work.path().join("provider.tf")).unwrap();
+    second.work.file("provider.tf", &provider);
+    second.main(&service(""));
+    second
+        .work
+        .apply()
+        .expect(FAILED)
+        .says("Another apply is creating it")
+        .says("its mark kept changing while this one watched");
+    assert!(second.work.state_of(IT).is_none());
+    waiting.interrupt();
+    waiting
+        .wait(SOON)
+        .expect(FAILED)
+        .says("Stopped while waiting");
+    // Once it is in a state it is refused with the import command.
+    second
+        .work
+        .apply()
+        .expect(FAILED)
+        .says("terraform import ADDRESS");
+}
+
+#[test]
+fn a_tainted_service_with_a_kept_volume_can_be_replaced() {
+    let Some(bench) = bench("tainted") else {
+        return;
+    };
+    bench.connections(&[("prod", "storage_class = \"retain\"")], "");
+    super::volumes::provision(&bench, "it-data");
+    let with = |more: &str| service(&format!("{}\n  {more}", super::volumes::VOLUME));
+    bench.main(&with(
+        "annotations = { \"loomplane.bench/outcome\" = \"crash-loop\" }",
+    ));
+    bench.work.apply().expect(FAILED).says("The rollout failed");
+    let claim = bench
+        .cluster
+        .get(&bench.path("persistentvolumeclaims", "it-data"))["metadata"]["uid"]
+        .clone();
+    bench.main(&with(""));
+    assert_eq!(actions(&bench.change()), "delete-create");
+    bench
+        .work
+        .apply_plan()
+        .expect(OK)
+        .says("A kept claim keeps its data");
+    bench.work.expect_no_changes();
+    assert_eq!(
+        bench
+            .cluster
+            .get(&bench.path("persistentvolumeclaims", "it-data"))["metadata"]["uid"],
+        claim
+    );
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn k1_a_credential_that_can_t_list_nodes_is_told_the_rights_that_fix_it_and_they
         .kubeconfig_for(&namespace, "ci", &own_namespace(), false);
     bench.connections_with(&kubeconfig, &[("prod", "")], "");
     bench.main(&service(&gpu("nvidia-l4", 1)));
-    let refused = bench
+    bench
         .work
         .plan()
         .expect(FAILED)
@@ -114,23 +114,24 @@ fn k1_a_credential_that_can_t_list_nodes_is_told_the_rights_that_fix_it_and_they
     bench.main(&service(&gpu("nvidia-l4", 1)));
 
     // The manifest of the message, as a user would paste it (with a name of this test's own).
-    let text: String = refused
-        .stderr
+    let text = bench.work.run(&["plan", "-json"]).stdout;
+    let detail = text
         .lines()
-        .chain(refused.stdout.lines())
-        .map(|line| line.trim_start_matches(['│', ' ']).to_owned() + "\n")
-        .collect();
-    assert!(text.contains("apiVersion: rbac.authorization.k8s.io/v1"));
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["diagnostic"]["severity"] == "error")
+        .find_map(|line| line["diagnostic"]["detail"].as_str().map(str::to_owned))
+        .expect("the error");
+    let manifest = detail
+        .split_once("apiVersion:")
+        .map(|(_, manifest)| format!("apiVersion:{manifest}"))
+        .unwrap_or_else(|| panic!("no manifest in {detail:?}"));
+    let manifest = manifest.replace("loomplane-nodes", &namespace);
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
-    bench.cluster.create(
-        &format!("{rbac}/clusterroles"),
-        &json!({"metadata": {"name": namespace}, "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]}]}),
-    );
-    bench.cluster.create(
-        &format!("{rbac}/clusterrolebindings"),
-        &json!({"metadata": {"name": namespace}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace},
-                "subjects": [{"kind": "ServiceAccount", "name": "ci", "namespace": namespace}]}),
-    );
+    for yaml in manifest.split("---\n") {
+        let object: Value = serde_saphyr::from_str(yaml).unwrap();
+        let kind = object["kind"].as_str().unwrap().to_lowercase();
+        bench.cluster.create(&format!("{rbac}/{kind}s"), &object);
+    }
     bench.applied();
     // kube-system may still not be read: the state says so, and nothing is lost.
     assert_eq!(bench.state()["target_uid"], "");

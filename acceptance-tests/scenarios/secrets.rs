@@ -76,6 +76,37 @@ fn a_write_only_secret_is_in_no_state_plan_or_log() {
 }
 
 #[test]
+fn a_secret_s_new_name_with_a_new_version_reaches_the_secret_and_the_pods() {
+    let Some(bench) = bench_by(Cli::any(), "secretname") else {
+        return;
+    };
+    let with = |name: &str, version: u32| {
+        service(&format!(
+            "secret_env = {{ {name} = \"{SECRET}\" }}\n  secret_env_version = {version}"
+        ))
+    };
+    let keys = || {
+        let secret = bench.cluster.get(&bench.path("secrets", "it-env"));
+        let keys: Vec<String> = secret["data"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect();
+        (
+            keys,
+            bench.pod_spec("it")["containers"][0]["env"][0]["valueFrom"]["secretKeyRef"]["key"]
+                .clone(),
+        )
+    };
+    bench.main(&with("OLD", 1)).applied();
+    assert_eq!(keys(), (vec!["OLD".to_owned()], "OLD".into()));
+    bench.main(&with("NEW", 2)).applied();
+    assert_eq!(keys(), (vec!["NEW".to_owned()], "NEW".into()));
+    assert_eq!(bench.state()["status"], "available (1 of 1 ready)");
+}
+
+#[test]
 fn a_secret_without_a_version_is_refused() {
     let Some(bench) = bench_by(Cli::any(), "secretversion") else {
         return;

@@ -1,8 +1,12 @@
 //! Creates and updates a service: server-side apply, one field manager, nothing taken over silently (G10).
 //!
 //! A creation is a POST, the only request by which the API server promises that nothing was there; server-side apply alone
-//! would merge into whatever came in between. Each object carries a token ([`super::workload::UNFINISHED`]) until all are there: by it a
-//! creation that was cut off is known as this service's own, and a POST whose answer was lost as this creation's own.
+//! would merge into whatever came in between. Each object carries a mark ([`super::workload::UNFINISHED`]) until all are there, the
+//! Deployment until its rollout was waited for: by it a creation that was cut off is known as this service's own, and a POST whose
+//! answer was lost as this creation's own.
+//!
+//! - `create.rs` what may be taken in again, and the order of a creation; `one.rs` one object at a time
+//! - `hold.rs` who is at work on a creation, and whether they still live
 
 use std::collections::BTreeMap;
 
@@ -12,11 +16,14 @@ use serde_json::Value;
 use super::cancel::Cancel;
 use super::connect::Cluster;
 use super::error::{Error, ObjectName};
-use super::objects::{Found, Kind};
+use super::objects::{Found, Kind, Metadata};
 use super::workload::{self, Identity, ServiceSpec};
-use one::Mark;
+pub use hold::Hold;
+use one::{Mark, Posted};
 pub(super) use one::{json_patch, strict};
 
+mod create;
+mod hold;
 mod one;
 
 /// How an apply goes about it.
@@ -31,6 +38,8 @@ pub struct ApplyOptions {
     /// Names this creation, so that a lost answer is told from somebody else's object. Any text that is new for each
     /// creation; the caller's, because this room has no source of randomness.
     pub token: String,
+    /// Keep the Deployment marked when all objects are there, because a wait for its rollout follows: see [`Created::hold`].
+    pub hold: bool,
     /// What `terraform import` takes for this service, for [`Error::AlreadyExists`].
     pub import_id: String,
 }
@@ -46,11 +55,25 @@ pub struct Applied {
     pub uid: String,
 }
 
+/// What a creation made.
+#[derive(Debug, Default)]
+pub struct Created {
+    /// All objects of the service.
+    pub applied: Vec<Applied>,
+    /// Those of them that were there before: leftovers of this service, or of a creation of it that was cut off.
+    pub taken_in: Vec<ObjectName>,
+    /// The Deployment's mark, where [`ApplyOptions::hold`] asked to keep it: keep it fresh during the wait
+    /// ([`Cluster::keep_hold`]), then take it off ([`Cluster::release`]).
+    pub hold: Option<Hold>,
+}
+
 /// What an apply left on the cluster: on failure, what is there nevertheless, so that the state is right.
 #[derive(Debug)]
 pub struct ApplyFailure {
     /// What was applied before the failure.
     pub applied: Vec<Applied>,
+    /// Those of them that were there before.
+    pub taken_in: Vec<ObjectName>,
     /// The failure.
     pub error: Error,
 }
@@ -102,85 +125,6 @@ fn steps(spec: &ServiceSpec, identity: &Identity, options: &ApplyOptions) -> Vec
 }
 
 impl Cluster {
-    /// Creates a service. Refuses before the first request that changes something when any of its objects is there already,
-    /// except one of this very service whose creation did not finish.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyExists`], [`Error::Refused`], [`Error::Forbidden`], and what any request can end in; with what was
-    /// made before.
-    pub async fn create_service(
-        &self,
-        spec: &ServiceSpec,
-        options: &ApplyOptions,
-        cancel: &Cancel,
-    ) -> Result<Vec<Applied>, ApplyFailure> {
-        let steps = steps(spec, &Identity::new(&spec.name), options);
-        let mut applied = Vec::new();
-        let outcome = self
-            .create_all(spec, &steps, options, &mut applied, cancel)
-            .await;
-        outcome.map_err(|error| ApplyFailure {
-            applied: applied.clone(),
-            error,
-        })?;
-        Ok(applied)
-    }
-
-    async fn create_all(
-        &self,
-        spec: &ServiceSpec,
-        steps: &[Step],
-        options: &ApplyOptions,
-        applied: &mut Vec<Applied>,
-        cancel: &Cancel,
-    ) -> Result<(), Error> {
-        let mut unfinished = Vec::with_capacity(steps.len());
-        for step in steps {
-            let found = self
-                .find_metadata(step.kind, &spec.namespace, step.name(), cancel)
-                .await?;
-            match &found {
-                Some(metadata) if metadata.unfinished_token(&spec.name).is_none() => {
-                    return Err(self.exists(step, spec, options));
-                }
-                _ => unfinished.push(found),
-            }
-        }
-        for (step, found) in steps.iter().zip(unfinished) {
-            let done = match found {
-                Some(metadata) => {
-                    // What the cut-off POST set must be ours by apply first: else this apply could not remove it.
-                    self.finish(spec, step, &metadata.uid, Mark::Keep, cancel)
-                        .await?;
-                    self.apply_step(
-                        spec,
-                        step,
-                        Some(&metadata.uid),
-                        Some(&options.token),
-                        options,
-                        cancel,
-                    )
-                    .await?
-                }
-                None => self.post(spec, step, options, cancel).await?,
-            };
-            if !options.dry_run {
-                applied.push(Applied {
-                    kind: step.kind,
-                    name: step.name().to_owned(),
-                    uid: done.uid,
-                });
-            }
-        }
-        if !options.dry_run {
-            for (step, done) in steps.iter().zip(&*applied) {
-                self.finish(spec, step, &done.uid, Mark::Remove, cancel)
-                    .await?;
-            }
-        }
-        Ok(())
-    }
-
     /// Updates a service that was read before: what it was found to be can't change under it (uid), and stays what it is
     /// (selector, container name, claims). Objects that are newly wanted are created, those no longer wanted deleted; claims
     /// are kept.
@@ -200,6 +144,7 @@ impl Cluster {
             .await;
         outcome.map_err(|error| ApplyFailure {
             applied: applied.clone(),
+            taken_in: Vec::new(),
             error,
         })?;
         Ok(applied)
@@ -213,13 +158,24 @@ impl Cluster {
         applied: &mut Vec<Applied>,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let steps = steps(spec, &found.identity, options);
-        let mut plan = Vec::with_capacity(steps.len());
-        for step in &steps {
-            let there = self
-                .find_metadata(step.kind, &spec.namespace, step.name(), cancel)
-                .await?;
-            if let Some(metadata) = &there {
+        let mut steps = steps(spec, &found.identity, options);
+        for step in steps.iter_mut().filter(|step| step.kind == Kind::Claim) {
+            // A claim keeps the class that it was made with, whatever the connection picks for new ones.
+            if let Some(live) = found.live.claims.get(step.name()) {
+                let class = live
+                    .spec
+                    .as_ref()
+                    .and_then(|it| it.storage_class_name.clone());
+                if let (None, Some(spec)) = (&class, step.body["spec"].as_object_mut()) {
+                    spec.remove("storageClassName");
+                } else {
+                    step.body["spec"]["storageClassName"] = class.into();
+                }
+            }
+        }
+        let plan = self.find_each(spec, &steps, cancel).await?;
+        for (step, there) in steps.iter().zip(&plan) {
+            if let Some(metadata) = there {
                 let is_known = match step.kind {
                     Kind::Deployment => metadata.uid == found.uid,
                     // A claim that the Deployment mounts and a Service that leads to its pods are its own, whoever made them.
@@ -241,11 +197,18 @@ impl Cluster {
                     return Err(self.exists(step, spec, options));
                 }
             }
-            plan.push(there);
         }
+        // One that comes back is held against what is asked, before anything is changed.
+        self.check_claims(spec, &steps, &plan, &found.live.claims, cancel)
+            .await?;
         for (step, there) in steps.iter().zip(&plan) {
             let uid = match there {
                 Some(metadata) => {
+                    // What a creation that did not finish left must be ours by apply before it can be changed by one.
+                    if metadata.unfinished_token(&spec.name).is_some() && !options.dry_run {
+                        self.finish(spec, step, metadata, Mark::Remove, cancel)
+                            .await?;
+                    }
                     self.apply_step(spec, step, Some(&metadata.uid), None, options, cancel)
                         .await?
                         .uid
@@ -257,13 +220,15 @@ impl Cluster {
                         message: "it was deleted meanwhile; plan again to create it".to_owned(),
                     });
                 }
-                None => {
-                    let uid = self.post(spec, step, options, cancel).await?.uid;
-                    if !options.dry_run {
-                        self.finish(spec, step, &uid, Mark::Remove, cancel).await?;
+                None => match self.post(spec, step, options, cancel).await? {
+                    Posted::Made(made) => {
+                        if !options.dry_run {
+                            self.finish(spec, step, &made, Mark::Remove, cancel).await?;
+                        }
+                        made.uid
                     }
-                    uid
-                }
+                    Posted::There => return Err(self.exists(step, spec, options)),
+                },
             };
             if !options.dry_run {
                 applied.push(Applied {
@@ -310,6 +275,21 @@ impl Cluster {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Metadata of what is there of each step, asked for at the same time.
+    async fn find_each(
+        &self,
+        spec: &ServiceSpec,
+        steps: &[Step],
+        cancel: &Cancel,
+    ) -> Result<Vec<Option<Metadata>>, Error> {
+        futures_util::future::try_join_all(
+            steps
+                .iter()
+                .map(|step| self.find_metadata(step.kind, &spec.namespace, step.name(), cancel)),
+        )
+        .await
     }
 
     fn exists(&self, step: &Step, spec: &ServiceSpec, options: &ApplyOptions) -> Error {

@@ -1,6 +1,6 @@
 //! The handle of one cluster: opens the connection when it is first used, once, and renews the credential when it ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -30,6 +30,10 @@ pub(super) struct Inner {
     pub(super) name: String,
     config: ConnectionConfig,
     connection: Mutex<Option<Connection>>,
+    /// Whether the API server has answered this process before: then its address is right, and it is worth waiting for.
+    pub(super) answered: std::sync::atomic::AtomicBool,
+    /// How the last try failed, while tries fail: what a stop in the middle must tell, also to who only waits for another's answer.
+    pub(super) trouble: std::sync::Mutex<Option<String>>,
     pub(super) nodes: Once<Vec<Node>>,
     pub(super) storage_classes: Once<Vec<StorageClass>>,
     pub(super) uid: Once<target::TargetUid>,
@@ -68,6 +72,8 @@ impl Cluster {
                 name: name.to_owned(),
                 config,
                 connection: Mutex::new(None),
+                answered: std::sync::atomic::AtomicBool::new(false),
+                trouble: std::sync::Mutex::default(),
                 nodes: Once::default(),
                 storage_classes: Once::default(),
                 uid: Once::default(),
@@ -166,10 +172,40 @@ impl Cluster {
         })
     }
 
+    /// A pause that the signal ends.
+    pub(super) async fn pause(
+        &self,
+        pause: Duration,
+        doing: &str,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        tokio::select! {
+            biased;
+            () = cancel.canceled() => Err(self.canceled(doing)),
+            () = tokio::time::sleep(pause) => Ok(()),
+        }
+    }
+
+    /// Sets or clears how the last try failed.
+    pub(super) fn note(&self, trouble: Option<String>) {
+        *self
+            .inner
+            .trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// How the last try failed, if it did.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let trouble = self.inner.trouble.lock();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn canceled(&self, doing: &str) -> Error {
         Error::Canceled {
             cluster: self.inner.name.clone(),
             doing: doing.to_owned(),
+            last: self.trouble(),
         }
     }
 }

@@ -24,6 +24,8 @@ pub struct Deletion {
     pub name: String,
     /// uid of the Deployment that the state knows; `None` when the state has none (a creation that failed early).
     pub uid: Option<String>,
+    /// Token of a creation that failed before it knew its Deployment: by its mark one is known as that creation's.
+    pub token: Option<String>,
     /// Names of the claims to delete: those of volumes with `delete_on_destroy`. All others are kept.
     pub claims: Vec<String>,
     /// How long to wait until everything is gone.
@@ -43,9 +45,13 @@ impl Cluster {
             .find_metadata(Kind::Deployment, namespace, &deletion.name, cancel)
             .await?
         {
-            let is_ours = match &deletion.uid {
-                Some(uid) => *uid == metadata.uid,
-                None => metadata.is_of(&deletion.name),
+            let is_ours = match (&deletion.uid, &deletion.token) {
+                (Some(uid), _) => *uid == metadata.uid,
+                // Another apply may have made it since.
+                (None, Some(token)) => {
+                    metadata.unfinished_token(&deletion.name) == Some(token.as_str())
+                }
+                (None, None) => metadata.is_of(&deletion.name),
             };
             if is_ours {
                 self.delete_one(
@@ -143,7 +149,7 @@ impl Cluster {
         clippy::too_many_arguments,
         reason = "one private call; a struct would only rename the arguments"
     )]
-    async fn wait_gone(
+    pub(super) async fn wait_gone(
         &self,
         kind: Kind,
         namespace: &str,

@@ -227,13 +227,15 @@ pub enum Error {
     },
     /// Stopped by the user.
     #[error(
-        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached. The state holds what is there; plan again to see what is left to do."
+        "Stopped while trying to {doing} on cluster {cluster}: you asked Terraform to stop, or the limit in `timeouts` was reached.{} The state holds what is there; plan again to see what is left to do.", .last.as_deref().map(|why| format!(" The last try failed: {why}.")).unwrap_or_default()
     )]
     Canceled {
         /// Connection name.
         cluster: String,
         /// What was going on.
         doing: String,
+        /// Why it was still going on: how the last try failed.
+        last: Option<String>,
     },
     /// G10: what is to be created is there already.
     #[error(
@@ -246,6 +248,38 @@ pub enum Error {
         object: ObjectName,
         /// What `terraform import` takes for the service.
         import_id: String,
+    },
+    /// G10: another apply is at it.
+    #[error(
+        "{object} on cluster {cluster} is being created by another apply right now: its mark kept changing while this one watched. Nothing was taken over. Wait until that one has ended; if both are meant to manage it, keep it in one configuration only."
+    )]
+    BeingCreated {
+        /// Connection name.
+        cluster: String,
+        /// The Deployment.
+        object: ObjectName,
+    },
+    /// G10: this creation was silent for so long that another apply took it over.
+    #[error(
+        "Another apply has taken over the creation of {object} on cluster {cluster}: this one could not be heard of for too long. It is the other one's now, and this state does not hold it. If both are meant to manage it, keep it in one configuration only."
+    )]
+    TakenOver {
+        /// Connection name.
+        cluster: String,
+        /// The Deployment.
+        object: ObjectName,
+    },
+    /// A claim of the service that is there, and can't become what the volume asks for.
+    #[error(
+        "{object} on cluster {cluster} is this service's, with the data that is on it, and can't be used as configured: {problem}, give the volume another name, or delete the claim and its data."
+    )]
+    KeptClaim {
+        /// Connection name.
+        cluster: String,
+        /// The claim.
+        object: ObjectName,
+        /// What does not fit, and the first way out.
+        problem: String,
     },
     /// Fields that another manager owns, without `force_conflicts`.
     #[error("{object} on cluster {cluster} has fields that others manage:\n{}\nTake them out of the configuration, or set force_conflicts = true to take them over.", super::conflict::render(.conflicts))]
@@ -305,16 +339,14 @@ pub enum Error {
     },
 }
 
-/// What to do about an object in the way. Only a Deployment can be imported; the rest of a service comes with it.
+/// What to do about an object in the way. What a resource is (a Deployment, a CapacitySet) can be imported; the rest of a service comes
+/// with its Deployment.
 fn way_out(object: &ObjectName, import_id: &str) -> String {
-    let import = format!("import it:\n  terraform import ADDRESS '{import_id}'\n");
     match object.kind {
-        "Deployment" => format!("To manage it here, {import}or choose another name, or delete it."),
-        "PersistentVolumeClaim" => format!(
-            "It may hold the data of an earlier service: to use it again apply the service without this volume first, then with it. If the Deployment of this service is there, {import}Else choose another name, or delete the claim."
-        ),
+        "PersistentVolumeClaim" => "It does not carry Loomplane's label for this service, so it may hold other data. Give the volume (or the service) another name, or delete the claim. To have this service use it as it is, label it loomplane.dev/service=NAME with the service's name, and apply again.".to_owned(),
+        "Service" | "Secret" => "It does not carry Loomplane's label for this service. Choose another name, or delete it.".to_owned(),
         _ => format!(
-            "If the Deployment of this service is there too, {import}If it is a leftover, delete it; else choose another name."
+            "To manage it here, import it:\n  terraform import ADDRESS '{import_id}'\nor choose another name, or delete it."
         ),
     }
 }
@@ -324,6 +356,18 @@ impl Error {
     #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden { .. } | Self::NodesForbidden { .. })
+    }
+
+    /// Whether the API server, or the way to it, has a bad time: the same may succeed a while later.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Dropped { .. }
+                | Self::NoAnswer { .. }
+                | Self::Overloaded { .. }
+        )
     }
 
     /// Whether this is a proven 404: the only thing that means "gone".
@@ -376,21 +420,29 @@ mod tests {
     }
 
     #[test]
-    fn g10_an_existing_object_is_refused_with_the_import_command() {
-        let error = Error::AlreadyExists {
-            cluster: "prod".into(),
-            object: ObjectName {
-                kind: "Deployment",
-                namespace: "ml".into(),
-                name: "llm".into(),
-            },
-            import_id: "prod/ml/llm".into(),
-        };
-        assert!(
-            error
-                .to_string()
-                .contains("terraform import ADDRESS 'prod/ml/llm'"),
-            "{error}"
-        );
+    fn g10_an_existing_object_is_refused_with_what_to_do() {
+        for (kind, says) in [
+            ("Deployment", "terraform import ADDRESS 'prod/ml/llm'"),
+            ("CapacitySet", "terraform import ADDRESS 'prod/ml/llm'"),
+            (
+                "Service",
+                "does not carry Loomplane's label for this service",
+            ),
+            (
+                "PersistentVolumeClaim",
+                "label it loomplane.dev/service=NAME",
+            ),
+        ] {
+            let error = Error::AlreadyExists {
+                cluster: "prod".into(),
+                object: ObjectName {
+                    kind,
+                    namespace: "ml".into(),
+                    name: "llm".into(),
+                },
+                import_id: "prod/ml/llm".into(),
+            };
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }

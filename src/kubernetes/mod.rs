@@ -9,8 +9,9 @@
 //! let cluster = Cluster::new("prod", config);                       // opens nothing yet; cheap to clone
 //! let nodes   = cluster.nodes(keep_label, &cancel).await?;          // Arc<Vec<Node>>, one list per process
 //! plan:    cluster.create_service(&spec, &ApplyOptions { dry_run: true, .. }, &cancel)   // optional
-//! create:  cluster.create_service(&spec, &options, &cancel) -> Vec<Applied> | ApplyFailure { applied, error }
-//!          cluster.wait_rollout(&namespace, &name, &limits, &cancel)
+//! create:  cluster.create_service(&spec, &options, &cancel) -> Created { applied, taken_in, hold } | ApplyFailure { .. }
+//!          cluster.wait_rollout(&namespace, &name, &limits, &cancel), beside it cluster.keep_hold(&hold, &cancel)
+//!          cluster.release(&hold, &found, &cancel)                  // `found` of a fresh read_service
 //! read:    match cluster.read_service(&namespace, &name, &cancel).await? {
 //!              None        => gone (a proven 404, nothing else),
 //!              Some(found) => workload::observe(&found.live, Lens::Prior(&spec_of_the_state)),
@@ -30,7 +31,10 @@
 //! Cluster::forget_nodes(&self)
 //! Cluster::storage_classes(&self, &Cancel) -> Result<Arc<Vec<StorageClass>>, Error>
 //! Cluster::read_service(&self, namespace, name, &Cancel) -> Result<Option<Found>, Error>; refresh_service: the same, many share a list
-//! Cluster::create_service(&self, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Vec<Applied>, ApplyFailure>
+//! Cluster::leftovers(&self, namespace, name, claims, &Cancel) -> Result<Vec<ObjectName>, Error>
+//! Cluster::create_service(&self, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Created, ApplyFailure>
+//! Cluster::kept_claims(&self, &ServiceSpec, &Cancel) -> Result<Vec<ObjectName>, Error>    // for a plan
+//! Cluster::keep_hold(&self, &Hold, &Cancel) -> Error; release(&self, &Hold, &Found, &Cancel) -> Result<(), Error>
 //! Cluster::update_service(&self, &Found, &ServiceSpec, &ApplyOptions, &Cancel) -> Result<Vec<Applied>, ApplyFailure>
 //! Cluster::delete_service(&self, &Deletion, &Cancel) -> Result<(), Error>
 //! Cluster::wait_rollout(&self, namespace, name, &RolloutLimits, &Cancel) -> Result<(), Error>
@@ -68,7 +72,7 @@ mod target;
 pub mod workload;
 
 pub use access::fix_for_nodes;
-pub use apply::{Applied, ApplyFailure, ApplyOptions};
+pub use apply::{Applied, ApplyFailure, ApplyOptions, Created, Hold};
 pub use cancel::Cancel;
 pub use config::{ConnectionConfig, ExecConfig};
 pub use conflict::FieldConflict;

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::core::Request;
 use kube::core::params::GetParams;
 use serde::Deserialize;
@@ -62,7 +63,7 @@ impl Kind {
 pub(super) struct Metadata {
     pub(super) uid: String,
     pub(super) labels: Option<BTreeMap<String, String>>,
-    pub(super) annotations: Option<BTreeMap<String, String>>,
+    pub(super) deletion_timestamp: Option<String>,
     pub(super) finalizers: Option<Vec<String>>,
     pub(super) managed_fields: Option<Vec<ManagedFields>>,
 }
@@ -85,14 +86,39 @@ pub(super) struct OnlyMetadata {
 }
 
 impl Metadata {
-    /// Whether the object is of this service and its creation did not finish (G10).
+    /// What a Deployment that was read whole says of itself.
+    pub(super) fn of(live: &Deployment) -> Self {
+        let metadata = &live.metadata;
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            labels: metadata.labels.clone(),
+            deletion_timestamp: metadata
+                .deletion_timestamp
+                .as_ref()
+                .map(|it| it.0.to_string()),
+            finalizers: metadata.finalizers.clone(),
+            managed_fields: metadata.managed_fields.as_ref().map(|entries| {
+                let entry = |entry: &ManagedFieldsEntry| ManagedFields {
+                    manager: entry.manager.clone().unwrap_or_default(),
+                    operation: entry.operation.clone().unwrap_or_default(),
+                    subresource: entry.subresource.clone(),
+                    fields: None,
+                };
+                entries.iter().map(entry).collect()
+            }),
+        }
+    }
+
+    /// The mark of a creation that is not finished.
+    pub(super) fn mark(&self) -> Option<&str> {
+        Some(self.labels.as_ref()?.get(UNFINISHED)?.as_str())
+    }
+
+    /// Whether the object is of this service and its creation did not finish (G10): the token of that creation.
     pub(super) fn unfinished_token(&self, service: &str) -> Option<&str> {
-        let ours = self.labels.as_ref()?.get(SERVICE_LABEL)? == service;
-        self.annotations
-            .as_ref()?
-            .get(UNFINISHED)
-            .map(String::as_str)
-            .filter(|_| ours)
+        self.mark()
+            .filter(|_| self.is_of(service))
+            .map(|mark| mark.split('.').next().unwrap_or_default())
     }
 
     /// Whether Loomplane made the object for this service.
@@ -112,8 +138,10 @@ pub struct Found {
     pub identity: Identity,
     /// The objects.
     pub live: Live,
-    /// Whether the creation of it did not finish.
-    pub unfinished: bool,
+    /// Whether the creation of it did not finish: the token of that creation.
+    pub unfinished: Option<String>,
+    /// Whether it is being deleted.
+    pub going: bool,
 }
 
 impl Cluster {
@@ -184,6 +212,35 @@ impl Cluster {
             .map(Some)
     }
 
+    /// What is left of a service whose Deployment is gone, of what goes with it: Service, Secret and these claims. What is being
+    /// deleted already is not left.
+    ///
+    /// # Errors
+    /// What any request can end in.
+    pub async fn leftovers(
+        &self,
+        namespace: &str,
+        name: &str,
+        claims: &[String],
+        cancel: &Cancel,
+    ) -> Result<Vec<ObjectName>, Error> {
+        let secret = format!("{name}-env");
+        let mut left = Vec::new();
+        let rest = [(Kind::Service, name), (Kind::Secret, secret.as_str())];
+        let claims = claims.iter().map(|claim| (Kind::Claim, claim.as_str()));
+        for (kind, object) in rest.into_iter().chain(claims) {
+            let found = match self.find_metadata(kind, namespace, object, cancel).await {
+                // A credential without rights on Secrets never made one.
+                Err(error) if error.is_forbidden() => None,
+                found => found?,
+            };
+            if found.is_some_and(|it| it.is_of(name) && it.deletion_timestamp.is_none()) {
+                left.push(kind.object(namespace, object));
+            }
+        }
+        Ok(left)
+    }
+
     /// What belongs to a Deployment that was read, with the Service of its name.
     pub(super) async fn complete(
         &self,
@@ -222,15 +279,12 @@ impl Cluster {
         } else {
             (None, false)
         };
-        let unfinished = deployment
-            .metadata
-            .annotations
-            .as_ref()
-            .is_some_and(|annotations| annotations.contains_key(UNFINISHED));
+        let metadata = Metadata::of(&deployment);
         Ok(Found {
             uid: deployment.metadata.uid.clone().unwrap_or_default(),
             identity,
-            unfinished,
+            unfinished: metadata.unfinished_token(name).map(str::to_owned),
+            going: metadata.deletion_timestamp.is_some(),
             live: Live {
                 deployment,
                 service,

@@ -2,6 +2,7 @@
 //! calls, because those put whole answers into logs and errors, and hide `Retry-After`.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
@@ -111,6 +112,7 @@ impl Cluster {
                 Ok(()) => return Ok(Paged::Answer(())),
                 Err(failure) => failure,
             };
+            self.note(self.told(&failure, &connection));
             let Some(pause) = self
                 .pause_after(
                     doing,
@@ -156,6 +158,7 @@ impl Cluster {
                 Ok(body) => return Ok(Paged::Answer(body)),
                 Err(failure) => failure,
             };
+            self.note(self.told(&failure, &connection));
             let Some(pause) = self
                 .pause_after(
                     doing,
@@ -191,8 +194,10 @@ impl Cluster {
             Ok(Err(error)) => return Err(self.transport_failure(doing, connection, error)),
             Ok(Ok(response)) => response,
         };
+        self.inner.answered.store(true, Ordering::Relaxed);
         let code = response.status().as_u16();
         if (200..300).contains(&code) {
+            self.note(None);
             return Ok(response.into_body());
         }
         let header_after = response

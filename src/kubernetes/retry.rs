@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use backon::BackoffBuilder as _;
@@ -14,7 +15,8 @@ use super::request::{ANSWER_LIMIT, About};
 
 /// Tries when the server answers 429, 500, 502, 503 or 504, or drops the connection: about two minutes in all.
 const TRIES: u32 = 12;
-/// Tries when no connection comes about: seconds only, since that is mostly a wrong address.
+/// Tries when no connection comes about and none ever did: seconds only, since that is mostly a wrong address. An API server that
+/// answered before is being restarted.
 const CONNECT_TRIES: u32 = 4;
 /// Tries when the server stays silent.
 const SILENT_TRIES: u32 = 2;
@@ -154,6 +156,26 @@ impl Cluster {
         }
     }
 
+    /// A failure that is tried again, in words: what a stop in the middle would else hide.
+    pub(super) fn told(&self, failure: &Failure, connection: &Connection) -> Option<String> {
+        let server = format!(
+            "the API server of cluster {} at {}",
+            self.inner.name, connection.server
+        );
+        match failure {
+            Failure::Busy { code, message, .. } => {
+                Some(format!("{server} answered {code}: {message}"))
+            }
+            Failure::Unreachable(_) => Some(format!("{server} can't be reached")),
+            Failure::Dropped(_) => Some(format!("{server} dropped the connection")),
+            Failure::Silent => Some(format!(
+                "{server} did not answer within {} s",
+                ANSWER_LIMIT.as_secs()
+            )),
+            Failure::Final(_) | Failure::Unauthorized | Failure::Expired => None,
+        }
+    }
+
     /// How long to wait before the next try; the error when there is none; `None` for 410.
     pub(super) async fn pause_after(
         &self,
@@ -218,7 +240,12 @@ impl Cluster {
                 }
             }
             Failure::Unreachable(source) => {
-                if tries < CONNECT_TRIES {
+                let most = if self.inner.answered.load(Ordering::Relaxed) {
+                    TRIES
+                } else {
+                    CONNECT_TRIES
+                };
+                if tries < most {
                     return Ok(Some(pause));
                 }
                 Error::Unreachable {

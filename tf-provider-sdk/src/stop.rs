@@ -13,6 +13,7 @@ use tokio::sync::watch;
 struct State {
     stops: u64,
     ended: bool,
+    abandoned: bool,
 }
 
 /// The switch that stops calls. Clones share one switch.
@@ -43,6 +44,14 @@ impl Stop {
     pub fn end(&self) {
         self.0.send_modify(|state| state.ended = true);
     }
+
+    /// [`Stop::end`], and nobody will take the answers of the calls in progress: the host is gone, or is leaving without them.
+    pub fn abandon(&self) {
+        self.0.send_modify(|state| {
+            state.ended = true;
+            state.abandoned = true;
+        });
+    }
 }
 
 /// What a call holds to learn that it should end soon. Clones concern the same call.
@@ -63,6 +72,12 @@ impl StopToken {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         over(self.seen, &self.state.borrow())
+    }
+
+    /// Whether nobody takes the answer of the call any more, so that what it did will be in no state.
+    #[must_use]
+    pub fn is_abandoned(&self) -> bool {
+        self.state.borrow().abandoned
     }
 
     /// Waits until the call should end; at once if that is so already. Dropping the future is free of effects, as `select!` needs.
@@ -127,6 +142,9 @@ mod tests {
         assert_eq!(stop.token().run(async { 7 }).await, None);
         stop.stop();
         assert!(stop.token().is_stopped());
+        assert!(!stop.token().is_abandoned());
+        stop.abandon();
+        assert!(stop.token().is_abandoned());
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use super::super::cancel::Cancel;
 use super::super::connect::Cluster;
 use super::super::error::Error;
-use super::super::objects::{Metadata, OnlyMetadata};
+use super::super::objects::{Kind, Metadata, OnlyMetadata};
 use super::super::workload::{FIELD_MANAGER, ServiceSpec, UNFINISHED};
-use super::{ApplyOptions, Step};
+use super::{ApplyOptions, Step, hold};
 
 impl Cluster {
-    /// Creates one object, and only creates it.
+    /// Creates one object, and only creates it. Its answer says who manages what, so that the creation can be finished without another look.
     pub(super) async fn post(
         &self,
         spec: &ServiceSpec,
         step: &Step,
         options: &ApplyOptions,
         cancel: &Cancel,
-    ) -> Result<Metadata, Error> {
+    ) -> Result<Posted, Error> {
         let object = step.object(&spec.namespace);
         let doing = format!("create {object}");
         let mut body = step.body.clone();
-        body["metadata"]["annotations"][UNFINISHED] = json!(options.token);
+        body["metadata"]["labels"][UNFINISHED] = json!(hold::mark(&options.token));
         let data = serde_json::to_vec(&body).map_err(|error| self.malformed(&doing, error))?;
         let params = PostParams {
             dry_run: options.dry_run,
@@ -37,7 +37,7 @@ impl Cluster {
             .call::<OnlyMetadata>(&doing, Some(&object), request, cancel)
             .await
         {
-            Ok(made) => Ok(made.metadata),
+            Ok(made) => Ok(Posted::Made(made.metadata)),
             Err(Error::Refused {
                 code: 409,
                 message,
@@ -53,9 +53,9 @@ impl Cluster {
                         if metadata.unfinished_token(&spec.name)
                             == Some(options.token.as_str()) =>
                     {
-                        Ok(metadata)
+                        Ok(Posted::Made(metadata))
                     }
-                    Some(_) => Err(self.exists(step, spec, options)),
+                    Some(_) => Ok(Posted::There),
                     // 409 without the object: its namespace is being deleted, or a webhook says so.
                     None => Err(Error::Refused {
                         cluster,
@@ -69,75 +69,77 @@ impl Cluster {
         }
     }
 
-    /// Takes the token off a created object and makes our ownership that of server-side apply: a POST's is another kind, and
-    /// would keep later applies from removing what the POST set.
+    /// Takes the mark off a created object and makes our ownership that of server-side apply: a POST's is another kind, and
+    /// would keep later applies from removing what the POST set. `known` is what was last seen of the object.
     pub(super) async fn finish(
         &self,
         spec: &ServiceSpec,
         step: &Step,
-        uid: &str,
-        mark: Mark,
+        known: &Metadata,
+        mark: Mark<'_>,
         cancel: &Cancel,
     ) -> Result<(), Error> {
-        let object = step.object(&spec.namespace);
+        self.finish_object(
+            step.kind,
+            &spec.namespace,
+            step.name(),
+            &spec.name,
+            known,
+            mark,
+            cancel,
+        )
+        .await
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "two private callers; a struct would only rename the arguments"
+    )]
+    pub(super) async fn finish_object(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        service: &str,
+        known: &Metadata,
+        mark: Mark<'_>,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let object = kind.object(namespace, name);
         let doing = format!("finish the creation of {object}");
-        let changed = || Error::NotFound {
-            cluster: self.inner.name.clone(),
-            doing: doing.clone(),
-            message: "it was deleted meanwhile".to_owned(),
-        };
-        // Controllers write too (a Deployment's first status comes at once), so positions can move in between.
+        // Controllers write too (a Deployment's first status comes at once), so positions can move in between: mostly by one, since a
+        // controller's entry comes before ours. That is worth a try before another look.
+        let mut seen = vec![(known.clone(), 1), (known.clone(), 0)];
         for _ in 0..FINISH_TRIES {
-            let metadata = self
-                .find_metadata(step.kind, &spec.namespace, step.name(), cancel)
-                .await?
-                .ok_or_else(changed)?;
-            let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
-            let created = metadata.managed_fields.iter().flatten().position(|entry| {
-                entry.manager == FIELD_MANAGER
-                    && entry.operation == "Update"
-                    && entry.subresource.is_none()
-            });
-            let has_apply = metadata
-                .managed_fields
-                .iter()
-                .flatten()
-                .any(|entry| entry.manager == FIELD_MANAGER && entry.operation == "Apply");
-            if let Some(position) = created {
-                let path = format!("/metadata/managedFields/{position}");
-                patch.push(json!({"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER}));
-                patch.push(
-                    json!({"op": "test", "path": format!("{path}/operation"), "value": "Update"}),
-                );
-                if has_apply {
-                    patch.push(json!({"op": "remove", "path": path}));
-                } else {
-                    patch.push(json!({"op": "replace", "path": format!("{path}/operation"), "value": "Apply"}));
-                }
-            }
-            if mark == Mark::Remove
+            let (metadata, moved) = match seen.pop() {
+                Some(guess) => guess,
+                None => (
+                    self.find_metadata(kind, namespace, name, cancel)
+                        .await?
+                        .ok_or_else(|| Error::NotFound {
+                            cluster: self.inner.name.clone(),
+                            doing: doing.clone(),
+                            message: "it was deleted meanwhile".to_owned(),
+                        })?,
+                    0,
+                ),
+            };
+            if let Mark::RemoveOf(token) = mark
                 && metadata
-                    .annotations
-                    .as_ref()
-                    .is_some_and(|annotations| annotations.contains_key(UNFINISHED))
+                    .unfinished_token(service)
+                    .is_some_and(|found| found != token)
             {
-                patch.push(json!({"op": "remove", "path": format!("/metadata/annotations/{}", UNFINISHED.replace('/', "~1"))}));
+                return Err(self.taken_over(object));
             }
+            let patch = finishing(&metadata, &known.uid, mark, moved);
             if patch.len() == 1 {
                 return Ok(());
             }
-            let params = PatchParams {
-                field_manager: Some(FIELD_MANAGER.to_owned()),
-                ..PatchParams::default()
-            };
-            let operations: kube::core::params::Patch<Value> = Patch::Merge(json!(patch));
-            let request = step
-                .kind
-                .request(&spec.namespace)
-                .patch(step.name(), &params, &operations)
-                .map(json_patch);
-            match self.send(&doing, Some(&object), request, cancel).await {
-                Ok(_) => return Ok(()),
+            match self
+                .patch(kind, namespace, name, &doing, &patch, cancel)
+                .await
+            {
+                Ok(()) => return Ok(()),
                 // A `test` that no longer holds (422), or a write at the same time (409).
                 Err(
                     Error::Refused {
@@ -154,6 +156,30 @@ impl Cluster {
             code: 409,
             message: "others keep changing it".to_owned(),
         })
+    }
+
+    /// A JSON patch: all of its operations or none.
+    pub(super) async fn patch(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+        doing: &str,
+        operations: &[Value],
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let params = PatchParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let operations: kube::core::params::Patch<Value> = Patch::Merge(json!(operations));
+        let request = kind
+            .request(namespace)
+            .patch(name, &params, &operations)
+            .map(json_patch);
+        self.send(doing, Some(&kind.object(namespace, name)), request, cancel)
+            .await
+            .map(drop)
     }
 
     /// Server-side apply of one object that is there, bound to its uid.
@@ -173,7 +199,7 @@ impl Cluster {
             body["metadata"]["uid"] = json!(uid);
         }
         if let Some(token) = token {
-            body["metadata"]["annotations"][UNFINISHED] = json!(token);
+            body["metadata"]["labels"][UNFINISHED] = json!(hold::mark(token));
         }
         let params = PatchParams {
             dry_run: options.dry_run,
@@ -205,13 +231,58 @@ impl Cluster {
     }
 }
 
-/// What becomes of an object's token.
+/// What came of a POST.
+pub(super) enum Posted {
+    /// The object is this creation's own.
+    Made(Metadata),
+    /// Something of that name was there before.
+    There,
+}
+
+/// What becomes of an object's mark.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum Mark<'a> {
     /// The creation goes on.
     Keep,
-    /// The creation is done.
+    /// Whoever began it, the creation is done.
     Remove,
+    /// The creation of this token is done; another's is not ours to end.
+    RemoveOf(&'a str),
+}
+
+/// The JSON patch that finishes a creation, if our entry has moved by so many positions since. Its first operation only holds the uid:
+/// alone it changes nothing.
+fn finishing(metadata: &Metadata, uid: &str, mark: Mark<'_>, moved: usize) -> Vec<Value> {
+    let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+    let created = metadata.managed_fields.iter().flatten().position(|entry| {
+        entry.manager == FIELD_MANAGER && entry.operation == "Update" && entry.subresource.is_none()
+    });
+    let has_apply = metadata
+        .managed_fields
+        .iter()
+        .flatten()
+        .any(|entry| entry.manager == FIELD_MANAGER && entry.operation == "Apply");
+    if let Some(position) = created {
+        let path = format!("/metadata/managedFields/{}", position + moved);
+        patch
+            .push(json!({"op": "test", "path": format!("{path}/manager"), "value": FIELD_MANAGER}));
+        patch.push(json!({"op": "test", "path": format!("{path}/operation"), "value": "Update"}));
+        if has_apply {
+            patch.push(json!({"op": "remove", "path": path}));
+        } else {
+            patch.push(
+                json!({"op": "replace", "path": format!("{path}/operation"), "value": "Apply"}),
+            );
+        }
+    }
+    if mark != Mark::Keep
+        && let Some(value) = metadata.mark()
+    {
+        let path = hold::path();
+        patch.push(json!({"op": "test", "path": path, "value": value}));
+        patch.push(json!({"op": "remove", "path": path}));
+    }
+    patch
 }
 
 /// Tries to finish a creation while others write to the object.

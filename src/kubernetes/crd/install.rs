@@ -265,19 +265,6 @@ impl Cluster {
             Err(error) => Err(error),
         }
     }
-
-    pub(super) async fn pause(
-        &self,
-        pause: Duration,
-        doing: &str,
-        cancel: &Cancel,
-    ) -> Result<(), Error> {
-        tokio::select! {
-            biased;
-            () = cancel.canceled() => Err(self.canceled(doing)),
-            () = tokio::time::sleep(pause) => Ok(()),
-        }
-    }
 }
 
 /// Text with the objects that let `identity` do everything that a capacity set needs.

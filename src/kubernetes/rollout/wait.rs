@@ -22,6 +22,8 @@ use super::wire::{Deployment, List, Pod, ReplicaSet};
 const CHANNEL: usize = 64;
 /// How long pods that can't even be made (quota, admission) are waited for: another workload may just be leaving.
 const NO_PODS_GRACE: Duration = Duration::from_secs(20);
+/// How long events and logs are asked for when time is up.
+const EVIDENCE: Duration = Duration::from_secs(10);
 /// The longest nap between two looks when nothing changes.
 const NAP: Duration = Duration::from_secs(5);
 
@@ -89,26 +91,6 @@ impl Cluster {
             doing: doing.clone(),
             message: "the Deployment was deleted meanwhile".to_owned(),
         };
-        let live = self
-            .find::<k8s_openapi::api::apps::v1::Deployment>(
-                Kind::Deployment,
-                namespace,
-                name,
-                cancel,
-            )
-            .await?
-            .ok_or_else(gone)?;
-        let labels = live
-            .spec
-            .and_then(|spec| spec.selector.match_labels)
-            .map(|labels| {
-                labels
-                    .iter()
-                    .map(|(key, value)| format!("{key}={value}"))
-                    .collect::<Vec<_>>()
-                    .join(",")
-            });
-
         let mut watches = JoinSet::new();
         let (deployments, mut deployment_changes) = mpsc::channel(CHANNEL);
         watches.spawn(follow::<Deployment>(
@@ -122,18 +104,10 @@ impl Cluster {
             deployments,
             cancel.clone(),
         ));
-        let (pods, mut pod_changes) = mpsc::channel(CHANNEL);
-        watches.spawn(follow::<Pod>(
-            self.clone(),
-            Selection {
-                path: format!("/api/v1/namespaces/{namespace}/pods"),
-                labels: labels.clone(),
-                fields: None,
-                doing: doing.clone(),
-            },
-            pods,
-            cancel.clone(),
-        ));
+        let (pods, mut pod_changes) = mpsc::channel::<Result<Seen<Pod>, Error>>(CHANNEL);
+        // The Deployment says which pods are its own.
+        let mut pods = Some(pods);
+        let mut labels: Option<String> = None;
 
         let until = Instant::now() + limits.timeout;
         let mut picture = Picture::default();
@@ -144,9 +118,15 @@ impl Cluster {
             let change = tokio::select! {
                 biased;
                 () = cancel.canceled() => return Err(self.canceled(&doing)),
-                Some(change) = deployment_changes.recv() => Some(Change::Deployment(change?)),
+                Some(change) = deployment_changes.recv() => match change {
+                    Ok(change) => Some(Change::Deployment(change)),
+                    // The API server is away: what is known stays known, and the time limit ends the wait.
+                    Err(error) if error.is_passing() => None,
+                    Err(error) => return Err(error),
+                },
                 Some(change) = pod_changes.recv(), if pods_readable => match change {
                     Ok(change) => Some(Change::Pod(change)),
+                    Err(error) if error.is_passing() => None,
                     // Applying Deployments needs no right to read pods: then only the Deployment's own words count.
                     Err(error) if error.is_forbidden() => { pods_readable = false; None }
                     Err(error) => return Err(error),
@@ -155,16 +135,57 @@ impl Cluster {
             };
             if let Some(change) = change {
                 picture.take(change);
-                // Take what came at the same time in one go.
-                while let Ok(Ok(change)) = pod_changes.try_recv() {
-                    picture.take(Change::Pod(change));
+                // Take what came at the same time in one go, up to an error, which this turn must see too.
+                loop {
+                    match pod_changes.try_recv() {
+                        Ok(Ok(change)) => picture.take(Change::Pod(change)),
+                        Ok(Err(error)) if error.is_passing() => {}
+                        Ok(Err(error)) if error.is_forbidden() => pods_readable = false,
+                        Ok(Err(error)) => return Err(error),
+                        Err(_) => break,
+                    }
                 }
+            }
+            if let Some(deployment) = &picture.deployment
+                && let Some(sender) = pods.take()
+            {
+                let of = |(key, value): (&String, &String)| format!("{key}={value}");
+                let pairs: Vec<_> = deployment
+                    .spec
+                    .selector
+                    .match_labels
+                    .iter()
+                    .map(of)
+                    .collect();
+                labels = Some(pairs.join(","));
+                watches.spawn(follow::<Pod>(
+                    self.clone(),
+                    Selection {
+                        path: format!("/api/v1/namespaces/{namespace}/pods"),
+                        labels: labels.clone(),
+                        fields: None,
+                        doing: doing.clone(),
+                    },
+                    sender,
+                    cancel.clone(),
+                ));
             }
             if !picture.seen_deployment {
                 wake = Instant::now() + NAP;
             } else {
-                self.look_up_revision(namespace, labels.as_deref(), &mut picture, &doing, cancel)
-                    .await?;
+                let looking = self.look_up_revision(
+                    namespace,
+                    labels.as_deref(),
+                    &mut picture,
+                    &doing,
+                    cancel,
+                );
+                match tokio::time::timeout_at(until, looking).await {
+                    Ok(Err(error)) if error.is_passing() => {}
+                    Ok(looked) => looked?,
+                    // Time is up: said below.
+                    Err(_) => {}
+                }
                 let Some(deployment) = &picture.deployment else {
                     return Err(gone());
                 };
@@ -224,13 +245,23 @@ impl Cluster {
                 }
             }
             if Instant::now() >= until {
+                let trouble = self
+                    .trouble()
+                    .map(|why| format!(" (the last try to look again failed: {why})"));
                 let reason = format!(
-                    "it was not done within {} s: {last}",
-                    limits.timeout.as_secs_f64().round()
+                    "it was not done within {} s: {last}{}",
+                    limits.timeout.as_secs_f64().round(),
+                    trouble.unwrap_or_default()
                 );
-                let failure = self
-                    .evidence_at_timeout(namespace, &picture, reason, cancel)
-                    .await;
+                let bare = RolloutFailure {
+                    reason: reason.clone(),
+                    events: Vec::new(),
+                    log: Vec::new(),
+                };
+                let evidence = self.evidence_at_timeout(namespace, &picture, reason, cancel);
+                let failure = tokio::time::timeout(EVIDENCE, evidence)
+                    .await
+                    .unwrap_or(bare);
                 return Err(self.rollout_error(namespace, name, failure));
             }
         }

@@ -77,7 +77,8 @@ enum End {
     Closed,
 }
 
-/// Follows a selection until nobody listens, or listing fails for good.
+/// Follows a selection until nobody listens, or listing fails for good. An API server that is away is told of and waited for: how
+/// long, decides who listens.
 pub(super) async fn follow<T: DeserializeOwned>(
     cluster: Cluster,
     selection: Selection,
@@ -94,9 +95,13 @@ pub(super) async fn follow<T: DeserializeOwned>(
         let list: List<T> = match cluster.call(&selection.doing, None, request, &cancel).await {
             Ok(list) => list,
             Err(error) => {
+                let passing = error.is_passing();
                 // A closed channel means that the wait is over.
-                let _ = seen.send(Err(error)).await;
-                return;
+                if seen.send(Err(error)).await.is_err() || !passing {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+                continue;
             }
         };
         let mut version = list.metadata.resource_version;
@@ -109,8 +114,11 @@ pub(super) async fn follow<T: DeserializeOwned>(
                 Ok(End::Relist) => break,
                 Ok(End::Closed) => return,
                 Err(error) => {
-                    let _ = seen.send(Err(error)).await;
-                    return;
+                    let passing = error.is_passing();
+                    if seen.send(Err(error)).await.is_err() || !passing {
+                        return;
+                    }
+                    break;
                 }
             }
         }

@@ -50,6 +50,13 @@ pub(super) struct Deployment {
 pub(super) struct DeploymentSpec {
     pub(super) replicas: Option<i64>,
     pub(super) paused: bool,
+    pub(super) selector: Selector,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Selector {
+    pub(super) match_labels: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

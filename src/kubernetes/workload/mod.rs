@@ -2,6 +2,7 @@
 //! objects, [`observe`] reads them back so that only real drift is a difference.
 
 pub mod build;
+mod claim;
 pub mod identity;
 mod narrow;
 pub mod observe;
@@ -13,6 +14,7 @@ mod status;
 mod tests;
 
 pub use build::{Objects, build};
+pub use claim::claim_problem;
 pub use identity::Identity;
 pub use observe::{Lens, Live, observe, unexpressed};
 pub use spec::{
@@ -25,7 +27,8 @@ pub use status::Readiness;
 pub const FIELD_MANAGER: &str = "loomplane";
 /// Label that marks what belongs to a service; also the selector of what Loomplane creates.
 pub const SERVICE_LABEL: &str = "loomplane.dev/service";
-/// Annotation of an object whose creation has begun and is not finished: its value is the creation's own token.
+/// Label of an object whose creation has begun and is not finished: the creation's own token, and when its holder last said that it
+/// goes on. No annotation: controllers copy a Deployment's to its ReplicaSets, where they stay, and a rollback brings them back.
 pub const UNFINISHED: &str = "loomplane.dev/unfinished";
 /// Annotation of the pod template that makes a new `secret_env_version` restart the pods.
 pub const SECRET_VERSION: &str = "loomplane.dev/secret-env-version";

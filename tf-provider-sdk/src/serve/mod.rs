@@ -185,7 +185,11 @@ where
         result = &mut server => return Err(ServeError::Server(result.ok().and_then(Result::err))),
     };
     tracing::debug!(?reason, "ending");
-    stop.end();
+    match reason {
+        // A host asks while calls are in progress only when it leaves without their answers (a second Ctrl-C).
+        Reason::HostAsked | Reason::HostGone => stop.abandon(),
+        Reason::Terminated => stop.end(),
+    }
     finish_calls(reason, &calls, &mut ending).await;
     closing.send_replace(true);
     // Past this time, whoever still holds a connection open has to live with losing it.

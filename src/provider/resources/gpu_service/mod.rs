@@ -1,8 +1,8 @@
 //! `loomplane_gpu_service`: a long-running container workload.
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
-//! - `plan.rs` what a plan says; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
-//! - `cluster.rs` create, read, update, delete and import on a cluster; `server.rs` the same on an own server,
+//! - `plan.rs` what a plan says, `volumes.rs` of volumes; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
+//! - `cluster/` create, read, update, delete and import on a cluster, a file each; `server.rs` the same on an own server,
 //!   `server_plan.rs` what a plan says there, `server_values.rs` what may be typed there, `container.rs` between the model and a container
 
 mod absorb;
@@ -19,6 +19,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod volumes;
 
 use std::time::Duration;
 

@@ -121,7 +121,7 @@ pub struct GpuService {
     pub price: Computed<String>,
     /// Servers: UUIDs of the GPUs that the container has. Each GPU is one service's only.
     pub devices: Computed<Vec<String>>,
-    /// On a cluster `available`, `progressing` or `unavailable`, and how many pods are ready; on a server what the container does.
+    /// On a cluster `available`, `progressing` or `unavailable`, and how many pods are ready, or `gone` and what is left; on a server what the container does.
     pub status: Computed<String>,
     /// `HOST:PORT` of the first port: of the Service inside the cluster, or where the server publishes it. Null without one.
     pub endpoint: Computed<String>,

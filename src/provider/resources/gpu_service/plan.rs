@@ -8,17 +8,16 @@ use tf_provider_sdk::{
 };
 
 use super::{
-    cluster::{DRIFTED, UNFINISHED},
+    cluster::{DRIFTED, GONE, UNFINISHED},
     known,
     model::{GpuService, Placement},
-    spec, validate,
+    spec, validate, volumes,
 };
 use crate::{
     capacity::{
         fit::{self, ClusterAsk, ClusterFit, fit_cluster},
         gpu::GpuRequest,
         price::{SharePrice, check_limit},
-        volume::{StorageClass, check_storage},
     },
     kubernetes::{Cancel, Error, TargetUid},
     provider::{
@@ -91,19 +90,20 @@ pub(super) async fn plan(
         {
             change.planned.id = format!("{namespace}/{name}").into();
         }
-        storage(change, target, cx).await?;
+        volumes::check(change, target, cx).await?;
     }
     gpus(change, target, cx).await
 }
 
-/// Work that the configuration does not show: an apply that ended before its rollout did, and a placement that someone changed.
+/// Work that the configuration does not show: an apply that ended before its rollout did, a placement that someone changed, a
+/// Deployment that someone deleted.
 fn resume(change: &mut Change<GpuService>, cx: &Context<'_, Client>) {
     if change.is_create() {
         return;
     }
     let flagged = |key: &str| cx.private::<bool>(key) == Some(true);
-    let (unfinished, drifted) = (flagged(UNFINISHED), flagged(DRIFTED));
-    if !unfinished && !drifted {
+    let (gone, unfinished, drifted) = (flagged(GONE), flagged(UNFINISHED), flagged(DRIFTED));
+    if !gone && !unfinished && !drifted {
         return;
     }
     if !change.is_change() {
@@ -112,6 +112,16 @@ fn resume(change: &mut Change<GpuService>, cx: &Context<'_, Client>) {
         return;
     }
     let name = known(&change.planned.name);
+    if gone {
+        cx.warn(Diagnostic::warning(
+            format!("The Deployment of {name} is gone"),
+            format!(
+                "Something else deleted it, or an earlier destroy of it was cut off. Its status is {:?}. This plan makes it anew, with what is left of it.",
+                change.prior.as_ref().and_then(|prior| prior.status.known()).map_or("unknown", String::as_str)
+            ),
+        ));
+        return;
+    }
     if unfinished {
         cx.warn(Diagnostic::warning(
             format!("The last apply of {name} did not finish"),
@@ -205,43 +215,6 @@ fn not_checked() -> Diagnostic {
         "A connection is not known yet, so its GPU requests were not checked",
         "Part of the connection comes from something that is not applied yet. Whether the target can meet the request is checked at apply, before anything is changed.",
     )
-}
-
-/// K8: a volume needs a class that retains.
-async fn storage(
-    change: &Change<GpuService>,
-    target: &ClusterTarget,
-    cx: &Context<'_, Client>,
-) -> Result<(), Diagnostics> {
-    let has_volumes = |service: &GpuService| {
-        service
-            .volumes
-            .known()
-            .is_some_and(|volumes| !volumes.is_empty())
-    };
-    let before = change.prior.as_ref().is_some_and(has_volumes);
-    if !has_volumes(&change.planned) || before {
-        return Ok(());
-    }
-    let cancel = Cancel::never();
-    let classes = cx
-        .run(target.cluster.storage_classes(&cancel))
-        .await
-        .map_err(|why| report::interrupted("list storage classes", why))??;
-    let classes: Vec<_> = classes
-        .iter()
-        .map(|class| StorageClass {
-            name: class.name.clone(),
-            reclaim_policy: Some(class.reclaim_policy.clone()).filter(|it| !it.is_empty()),
-            binding_mode: Some(class.binding_mode.clone()).filter(|it| !it.is_empty()),
-        })
-        .collect();
-    match check_storage(target.storage_class.as_deref(), &classes) {
-        Ok(None) => {}
-        Ok(Some(warning)) => cx.warn(report::notice(warning.render(&target.name), "volumes")),
-        Err(why) => return Err(report::refusal(why.render(&target.name), "volumes").into()),
-    }
-    Ok(())
 }
 
 async fn gpus(

@@ -145,16 +145,21 @@ fn port(it: &model::Port) -> Port {
     }
 }
 
-fn volume(it: &model::Volume, storage_class: Option<&str>) -> Volume {
+/// The mode that a volume asks for, written or not.
+pub(super) fn access_mode(it: &model::Volume) -> AccessMode {
+    match it.access_mode.known() {
+        None | Some(model::AccessMode::ReadWriteOnce) => AccessMode::ReadWriteOnce,
+        Some(model::AccessMode::ReadWriteOncePod) => AccessMode::ReadWriteOncePod,
+        Some(model::AccessMode::ReadWriteMany) => AccessMode::ReadWriteMany,
+        Some(model::AccessMode::ReadOnlyMany) => AccessMode::ReadOnlyMany,
+    }
+}
+
+pub(super) fn volume(it: &model::Volume, storage_class: Option<&str>) -> Volume {
     Volume {
         mount_path: known(&it.mount_path),
         size_gib: number(it.size_gib.known()).unwrap_or_default(),
-        access_mode: match it.access_mode.known() {
-            None | Some(model::AccessMode::ReadWriteOnce) => AccessMode::ReadWriteOnce,
-            Some(model::AccessMode::ReadWriteOncePod) => AccessMode::ReadWriteOncePod,
-            Some(model::AccessMode::ReadWriteMany) => AccessMode::ReadWriteMany,
-            Some(model::AccessMode::ReadOnlyMany) => AccessMode::ReadOnlyMany,
-        },
+        access_mode: access_mode(it),
         storage_class: storage_class.map(str::to_owned),
         delete_on_destroy: it.delete_on_destroy,
     }

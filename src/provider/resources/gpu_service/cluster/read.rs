@@ -1,0 +1,143 @@
+//! Refresh: what of a service differs by now from what was applied.
+
+use tf_provider_sdk::{
+    context::Context,
+    diagnostic::Diagnostics,
+    field::{Computed, Opt},
+};
+
+use super::{
+    super::{
+        absorb::absorb,
+        known,
+        model::GpuService,
+        placement,
+        plan::{PLACEMENT, held_against, set_price},
+        spec::to_spec,
+    },
+    DRIFTED, GONE, SECRET_NAMES, TOKEN, UID, UNFINISHED, claims_to_delete, listed, other_cluster,
+    request_of, show, uid_of,
+};
+use crate::{
+    capacity::{fit, price::SharePrice},
+    kubernetes::{
+        Cancel,
+        workload::{Lens, observe},
+    },
+    provider::{
+        cancel::watched,
+        client::{Client, ClusterTarget},
+    },
+};
+
+pub(in super::super) async fn read(
+    target: &ClusterTarget,
+    mut service: GpuService,
+    cx: &Context<'_, Client>,
+) -> Result<Option<GpuService>, Diagnostics> {
+    let watched = watched(cx);
+    let uid = uid_of(target, &watched.cancel).await?;
+    match (
+        service.target_uid.known().filter(|uid| !uid.is_empty()),
+        uid.known().filter(|uid| !uid.is_empty()),
+    ) {
+        (Some(stored), Some(found)) if stored != found => {
+            return Err(other_cluster(target, stored, found).into());
+        }
+        (None, Some(_)) => service.target_uid = uid,
+        _ => {}
+    }
+    let namespace = service.namespace.known().cloned().unwrap_or_default();
+    let Some(found) = target
+        .cluster
+        .refresh_service(&namespace, &known(&service.name), &watched.cancel)
+        .await?
+    else {
+        return without_deployment(target, service, &namespace, &watched.cancel, cx).await;
+    };
+    let ours = match (cx.private::<String>(UID), cx.private::<String>(TOKEN)) {
+        (Some(stored), _) => stored == found.uid,
+        // A creation failed before it knew its Deployment: this is it, or another apply's.
+        (None, Some(token)) => found.unfinished == Some(token),
+        (None, None) => true,
+    };
+    if !ours {
+        // Deleted and made again by someone else: ours is gone, and that one is not ours.
+        return Ok(None);
+    }
+    cx.set_private(UID, Some(&found.uid));
+    cx.set_private::<String>(TOKEN, None);
+    cx.set_private(GONE, found.going.then_some(true));
+    let placement = cx.private::<fit::Placement>(PLACEMENT);
+    let mut set = to_spec(&service, placement.as_ref(), None)?;
+    set.secret_env = cx.private(SECRET_NAMES).unwrap_or_default();
+    let live = observe(&found.live, Lens::Prior(&set));
+    absorb(&mut service, &set, &live);
+    if live.secret_env != set.secret_env {
+        // The Secret or a key of it is gone: no version of it is there, so the next apply writes it again.
+        service.secret_env_version = Opt::Null;
+    }
+    let drifted = live.placement != set.placement;
+    if drifted {
+        service.placement = Computed(Opt::Known(placement::shown(&placement::from_live(
+            &live.placement,
+        ))));
+    }
+    cx.set_private(DRIFTED, drifted.then_some(true));
+    if found.unfinished.is_some() {
+        // The apply that made it could not take its mark off.
+        cx.set_private(UNFINISHED, Some(true));
+    } else if found.live.readiness().complete {
+        // The rollout that an apply did not see the end of has ended well meanwhile.
+        cx.set_private::<bool>(UNFINISHED, None);
+    }
+    refresh_fit(target, &mut service, placement.as_ref(), cx).await?;
+    show(&mut service, &found);
+    if found.going {
+        service.status = "being deleted".to_owned().into();
+    }
+    Ok(Some(service))
+}
+
+/// The Deployment is gone. While parts of the service are left, the state must hold it: who else would delete them?
+async fn without_deployment(
+    target: &ClusterTarget,
+    mut service: GpuService,
+    namespace: &str,
+    cancel: &Cancel,
+    cx: &Context<'_, Client>,
+) -> Result<Option<GpuService>, Diagnostics> {
+    let claims = claims_to_delete(&service);
+    let left = target
+        .cluster
+        .leftovers(namespace, &known(&service.name), &claims, cancel)
+        .await?;
+    if left.is_empty() {
+        return Ok(None);
+    }
+    cx.set_private(GONE, Some(true));
+    service.status = format!("gone (left: {})", listed(&left)).into();
+    Ok(Some(service))
+}
+
+/// Price and matching nodes as they are now; they cause no action (P4).
+pub(super) async fn refresh_fit(
+    target: &ClusterTarget,
+    service: &mut GpuService,
+    placement: Option<&fit::Placement>,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    match request_of(service) {
+        Ok(Some(request)) => match held_against(service, placement, target, request, cx).await? {
+            Ok(fit) => {
+                set_price(service, &fit.price);
+                service.nodes = fit.render_nodes().into();
+            }
+            Err(_) => service.nodes = Vec::new().into(),
+        },
+        Ok(None) => set_price(service, &SharePrice::NoShare),
+        // An imported object whose kind can't be told.
+        Err(_) => set_price(service, &SharePrice::Unknown { elsewhere: None }),
+    }
+    Ok(())
+}
