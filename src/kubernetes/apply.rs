@@ -119,6 +119,7 @@ impl Cluster {
         let outcome = self
             .create_all(spec, &steps, options, &mut applied, cancel)
             .await;
+        self.forget_workloads().await;
         outcome.map_err(|error| ApplyFailure {
             applied: applied.clone(),
             error,
@@ -198,6 +199,7 @@ impl Cluster {
         let outcome = self
             .update_all(found, spec, options, &mut applied, cancel)
             .await;
+        self.forget_workloads().await;
         outcome.map_err(|error| ApplyFailure {
             applied: applied.clone(),
             error,

@@ -518,7 +518,7 @@ pub(super) async fn import(
     let target = match cx.client.target(&target_name) {
         Target::Cluster(target) => target,
         Target::Server(target) => return super::server::import(target, &name, cx).await,
-        Target::Missing => return Err(cx.client.missing(&target_name).into()),
+        Target::Missing => return Err(cx.client.missing("target", &target_name).into()),
         Target::Unknown(_) => {
             return Err(super::target_of(&empty(&target_name, "", ""), cx)
                 .err()
