@@ -116,6 +116,12 @@ fn notice(
     verdict.require(facts.ran_long_enough(claim), "A11", || {
         format!("{name} has not run for the minimum")
     });
+    let given_up = facts.plan.given_up.binary_search(&claim.name).is_ok();
+    verdict.require(given_up == purpose.is_none(), "A10", || {
+        format!(
+            "{name} is noticed for {purpose:?}; the plan says that its pool gives it up: {given_up}"
+        )
+    });
     match purpose {
         Some(purpose) => victim(facts, verdict, claim, purpose),
         None => verdict.require(
