@@ -45,6 +45,11 @@ fn g9_a_renamed_connection_keeps_the_set_and_a_missing_one_keeps_its_state() {
         .expect(OK)
         .says("A cluster is no longer configured, so its capacity sets were not checked");
     work.destroy().expect(FAILED).says("destroy = false");
+    work.file("main.tf", &gone.replace("rank = 3", "rank = 4"));
+    work.plan()
+        .expect(FAILED)
+        .says("cluster = \"other\" names no connection of the provider")
+        .says("Configured are: third.");
     assert!(work.state_of(ADDRESS).is_some());
     assert!(cluster.exists(&format!("{SETS}/fleet")));
 }

@@ -7,8 +7,11 @@ mod connection;
 mod definition;
 mod enforce;
 mod lifecycle;
+mod live;
 mod nodes;
 mod preview;
+mod requests;
+mod rights;
 
 use serde_json::{Value, json};
 
@@ -122,6 +125,35 @@ fn pod(
         cluster.create(path, &json!({"metadata": {"name": "default"}}));
     }
     cluster.create("/api/v1/namespaces/ml/pods", &body);
+}
+
+/// What KubeVirt makes of a VM that runs: its instance, and the pod that it is the shell of, with the VM's GPUs.
+fn instance(cluster: &Cluster, name: &str, gpus: u32, node: &str, since: &str) {
+    let body = json!({
+        "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": name},
+        "status": {"phase": "Running", "nodeName": node,
+            "phaseTransitionTimestamps": [{"phase": "Running", "phaseTransitionTimestamp": since}]},
+    });
+    cluster.create(
+        "/apis/kubevirt.io/v1/namespaces/ml/virtualmachineinstances",
+        &body,
+    );
+    let labels = json!({"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": name});
+    pod(
+        cluster,
+        &format!("virt-launcher-{name}"),
+        gpus,
+        Some(node),
+        &labels,
+        &json!({}),
+    );
+}
+
+/// A what-if of the set `fleet`, and an output of its name.
+fn what_if(name: &str, what: &str) -> String {
+    format!(
+        "data \"loomplane_capacity_preview\" \"{name}\" {{\n  cluster = \"lab\"\n  set = \"fleet\"\n  {what}\n}}\noutput \"{name}\" {{ value = data.loomplane_capacity_preview.{name} }}\n"
+    )
 }
 
 /// A configuration of the set `fleet`; `rest` is the body of the resource beside name, cluster, kind and fabric.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MARK, NODES, POOLS, a100, configuration, pod, vm, with_kubevirt, workspace};
+use super::{MARK, NODES, POOLS, a100, configuration, pod, vm, what_if, with_kubevirt, workspace};
 use crate::cluster::{Cluster, Parts};
 use crate::terraform::{FAILED, HAS_CHANGES, OK};
 
@@ -186,24 +186,19 @@ fn a_what_if_tells_what_it_would_take_and_from_whom_and_changes_nothing() {
     work.file("main.tf", &set);
     work.apply().expect(OK);
     let before = cluster.get("/apis/kubevirt.io/v1/virtualmachines")["items"].clone();
-    let with = |name: &str, what: &str| {
-        format!(
-            "data \"loomplane_capacity_preview\" \"{name}\" {{\n  cluster = \"lab\"\n  set = \"fleet\"\n  {what}\n}}\noutput \"{name}\" {{ value = data.loomplane_capacity_preview.{name} }}\n"
-        )
-    };
     let all = [
-        with("one_more", r#"claim = { pool = "rentals", gpus = 4 }"#),
-        with("too_low", r#"claim = { pool = "scratch", gpus = 1 }"#),
-        with(
+        what_if("one_more", r#"claim = { pool = "rentals", gpus = 4 }"#),
+        what_if("too_low", r#"claim = { pool = "scratch", gpus = 1 }"#),
+        what_if(
             "floor",
             "claim = { pool = \"rentals\", gpus = 2 }\n pools = { scratch = { floor = 4 } }",
         ),
-        with(
+        what_if(
             "ranks",
             "claim = { pool = \"scratch\", gpus = 4 }\n pools = { scratch = { rank = 2 }, batch = { rank = 3 } }",
         ),
-        with("drain", r#"drain_nodes = ["a100-0", "a100-1"]"#),
-        with("as_is", ""),
+        what_if("drain", r#"drain_nodes = ["a100-0", "a100-1"]"#),
+        what_if("as_is", ""),
     ];
     work.file("what_if.tf", &all.join("\n"));
     work.apply().expect(OK);
@@ -263,12 +258,12 @@ fn a_what_if_tells_what_it_would_take_and_from_whom_and_changes_nothing() {
         ),
         ("drain_nodes = [\"l4-0\"]", "is not in the set"),
     ] {
-        work.file("what_if.tf", &with("wrong", what));
+        work.file("what_if.tf", &what_if("wrong", what));
         work.plan().expect(FAILED).says(says);
     }
     work.file(
         "what_if.tf",
-        &with("wrong", "").replace("\"fleet\"", "\"flet\""),
+        &what_if("wrong", "").replace("\"fleet\"", "\"flet\""),
     );
     work.plan()
         .expect(FAILED)

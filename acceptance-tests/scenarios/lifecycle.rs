@@ -157,13 +157,7 @@ fn an_import_block_plans_no_change() {
     let Some(bench) = bench("importblock") else {
         return;
     };
-    // A live Deployment has a number of replicas; a configuration without one leaves it open.
-    bench
-        .main(&service(&format!(
-            "{}\n  replicas = 1",
-            gpu("nvidia-l4", 1)
-        )))
-        .applied();
+    bench.main(&service(&gpu("nvidia-l4", 1))).applied();
     std::fs::remove_file(bench.work.path().join("terraform.tfstate")).unwrap();
     bench.work.file(
         "import.tf",
@@ -287,7 +281,7 @@ fn g9_state_of_kubernetes_deployment_is_taken_over_without_touching_the_workload
         "instances": [{"schema_version": 1, "attributes": {"id": format!("{namespace}/it"), "metadata": [{"name": "it", "namespace": namespace, "labels": {}}]}}]}]});
     bench.work.file("terraform.tfstate", &state.to_string());
     bench.main(
-        "resource \"loomplane_gpu_service\" \"it\" {\n  name = \"it\"\n  target = \"prod\"\n  image = \"registry.k8s.io/pause:3.10\"\n  env = { A = \"1\" }\n  replicas = 1\n}\n\
+        "resource \"loomplane_gpu_service\" \"it\" {\n  name = \"it\"\n  target = \"prod\"\n  image = \"registry.k8s.io/pause:3.10\"\n  env = { A = \"1\" }\n}\n\
          moved {\n  from = kubernetes_deployment_v1.old\n  to = loomplane_gpu_service.it\n}\n",
     );
     let before = identity(&bench);

@@ -142,6 +142,7 @@ impl Cluster {
         let outcome = self
             .update_all(found, spec, options, &mut applied, cancel)
             .await;
+        self.forget_workloads().await;
         outcome.map_err(|error| ApplyFailure {
             applied: applied.clone(),
             taken_in: Vec::new(),

@@ -12,7 +12,7 @@ use super::credential::PLUGIN_LIMIT;
 use super::error::Error;
 use super::once::Once;
 use super::storage::StorageClass;
-use super::{refresh, resolve, target};
+use super::{crd, refresh, resolve, target};
 use crate::capacity::node::Node;
 
 /// What the API server's audit log calls this client.
@@ -20,7 +20,7 @@ const USER_AGENT: &str = concat!("terraform-provider-loomplane/", env!("CARGO_PK
 /// A plugin's credential is renewed this long before it ends.
 const RENEW_BEFORE: Duration = Duration::from_secs(60);
 
-/// One cluster. Cheap to clone; clones share the connection, the node list and the storage classes.
+/// One cluster. Cheap to clone; clones share the connection and what was listed.
 #[derive(Clone)]
 pub struct Cluster {
     pub(super) inner: Arc<Inner>,
@@ -37,6 +37,8 @@ pub(super) struct Inner {
     pub(super) nodes: Once<Vec<Node>>,
     pub(super) storage_classes: Once<Vec<StorageClass>>,
     pub(super) uid: Once<target::TargetUid>,
+    /// What capacity sets look at.
+    pub(super) seen: crd::Seen,
     /// Reads for a refresh, by namespace.
     pub(super) reads: std::sync::Mutex<std::collections::BTreeMap<String, Arc<refresh::Reads>>>,
 }
@@ -77,6 +79,7 @@ impl Cluster {
                 nodes: Once::default(),
                 storage_classes: Once::default(),
                 uid: Once::default(),
+                seen: crd::Seen::default(),
                 reads: std::sync::Mutex::default(),
             }),
         }

@@ -39,6 +39,12 @@ impl Cluster {
     /// # Errors
     /// [`Error::StillThere`] after the timeout, with the finalizers that hold it; what any request can end in.
     pub async fn delete_service(&self, deletion: &Deletion, cancel: &Cancel) -> Result<(), Error> {
+        let outcome = self.delete_all(deletion, cancel).await;
+        self.forget_workloads().await;
+        outcome
+    }
+
+    async fn delete_all(&self, deletion: &Deletion, cancel: &Cancel) -> Result<(), Error> {
         let until = Instant::now() + deletion.timeout;
         let namespace = deletion.namespace.as_str();
         if let Some(metadata) = self

@@ -283,8 +283,8 @@ impl Client {
         sorted_out(&self.clusters)
     }
 
-    /// An error for a target that is not configured.
-    pub fn missing(&self, name: &str) -> Diagnostic {
+    /// An error for a target that is not configured, on the attribute that names it.
+    pub fn missing(&self, attribute: &'static str, name: &str) -> Diagnostic {
         let names: Vec<_> = self
             .clusters
             .keys()
@@ -299,9 +299,10 @@ impl Client {
         Diagnostic::error(
             format!("There is no target {name}"),
             format!(
-                "target = {name:?} names no connection of the provider. {known} Add it to `clusters` or `servers` in the provider block, or name another."
+                "{attribute} = {name:?} names no connection of the provider. {known} Add it to `clusters` or `servers` in the provider block, or name another."
             ),
         )
+        .at(attribute)
     }
 }
 

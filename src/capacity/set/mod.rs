@@ -19,6 +19,7 @@ mod tests;
 pub mod what_if;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -131,11 +132,11 @@ impl Workload {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observed {
     /// Its nodes.
-    pub nodes: Vec<SeenNode>,
+    pub nodes: Arc<Vec<SeenNode>>,
     /// Workloads that name this set.
     pub members: Vec<Workload>,
     /// Workloads that hold GPUs on the set's nodes and do not name this set.
     pub strangers: Vec<Workload>,
     /// Other sets of the cluster.
-    pub others: Vec<Definition>,
+    pub others: Arc<Vec<Definition>>,
 }

@@ -99,10 +99,10 @@ fn assembled(nodes: Vec<SeenNode>, members: Vec<Workload>, strangers: Vec<Worklo
     let names: Vec<String> = nodes.iter().map(|seen| seen.node.name.clone()).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let observed = Observed {
-        nodes,
+        nodes: nodes.into(),
         members,
         strangers,
-        others: Vec::new(),
+        ..Observed::default()
     };
     let assembled = assemble(&definition(&names), &observed, now());
     // Whatever is on the cluster, there is a plan, and it is sound.

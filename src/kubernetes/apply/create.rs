@@ -60,6 +60,7 @@ impl Cluster {
         let outcome = self
             .create_all(spec, &steps, options, &mut creation, &mut made, cancel)
             .await;
+        self.forget_workloads().await;
         match outcome {
             Ok(()) => Ok(made),
             Err(error) => {

@@ -5,7 +5,7 @@
 //!
 //! - `types.rs` the object; `definition.rs` its definition as an object of the cluster (schema version, rules, YAML)
 //! - `install.rs` whether the cluster has it, and installing it; `sets.rs` reading, making, changing, deleting sets
-//! - `observe.rs` nodes and workloads; `lease.rs` who holds a set's lease; `list.rs` lists, page by page
+//! - `observe.rs` nodes and workloads of a set, from what `seen.rs` lists once for all sets; `lease.rs` who holds a set's lease; `list.rs` lists, page by page
 //! - `convert.rs` between the object and the domain's own types
 
 mod convert;
@@ -14,6 +14,7 @@ mod install;
 mod lease;
 mod list;
 mod observe;
+mod seen;
 mod sets;
 pub mod types;
 mod yaml;
@@ -22,4 +23,5 @@ pub use convert::{definition_of, spec_of};
 pub use definition::{CRD_NAME, SCHEMA_VERSION, definition, definition_yaml};
 pub use install::{CrdState, fix_for_sets};
 pub use lease::Holder;
+pub(super) use seen::Seen;
 pub use sets::FoundSet;

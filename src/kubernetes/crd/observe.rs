@@ -1,26 +1,16 @@
-//! What a set's preview looks at: all nodes, the workloads that name the set, and others that have GPUs on its nodes.
+//! What a set's preview looks at: all nodes, the workloads that name the set, and others that have GPUs on its nodes. `seen.rs` lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use kube::core::params::ListParams;
 use serde::Deserialize;
 
 use super::super::cancel::Cancel;
 use super::super::connect::Cluster;
 use super::super::error::Error;
+use super::seen::Member;
 use crate::capacity::set::membership::is_whole_card;
-use crate::capacity::set::{
-    Definition, Observed, Phase, SeenNode, Workload, WorkloadKind, marks, members,
-};
-
-/// Up to this many nodes, the pods of each are asked for; beyond, one list of all pods is cheaper.
-const NODES_ASKED_ONE_BY_ONE: usize = 32;
-/// Pods that have their GPUs.
-const ALIVE: &str = "status.phase!=Succeeded,status.phase!=Failed";
-const PODS: &str = "/api/v1/pods";
-const VMS: &str = "/apis/kubevirt.io/v1/virtualmachines";
-const VMIS: &str = "/apis/kubevirt.io/v1/virtualmachineinstances";
+use crate::capacity::set::{Definition, Observed, Phase, Workload, WorkloadKind, marks, members};
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -50,7 +40,7 @@ impl Meta {
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Pod {
+pub(super) struct Pod {
     metadata: Meta,
     spec: PodSpec,
     status: PodStatus,
@@ -94,7 +84,7 @@ impl Container {
 }
 
 impl Pod {
-    fn gpus(&self) -> u32 {
+    pub(super) fn gpus(&self) -> u32 {
         let all: u32 = self.spec.containers.iter().map(Container::gpus).sum();
         // One init container runs at a time, before the others.
         let first = self
@@ -107,12 +97,17 @@ impl Pod {
         all.max(first.unwrap_or_default())
     }
 
-    fn has_ended(&self) -> bool {
+    /// The set that it names.
+    pub(super) fn set(&self) -> Option<&str> {
+        self.metadata.label(marks::SET)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
     /// The VM that this pod is the shell of, and whose GPUs it has.
-    fn vm(&self) -> Option<&str> {
+    pub(super) fn vm(&self) -> Option<&str> {
         if self.metadata.label("kubevirt.io") != Some("virt-launcher") {
             return None;
         }
@@ -122,7 +117,7 @@ impl Pod {
             .or(Some(""))
     }
 
-    fn workload(&self) -> Workload {
+    pub(super) fn workload(&self) -> Workload {
         let phase = match (&self.spec.node_name, self.metadata.deletion_timestamp) {
             (None, _) => Phase::Waiting,
             (Some(_), Some(_)) => Phase::Stopping,
@@ -149,7 +144,7 @@ impl Pod {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Vm {
+pub(super) struct Vm {
     metadata: Meta,
     spec: VmSpec,
 }
@@ -195,7 +190,7 @@ struct HostDevice {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Vmi {
+pub(super) struct Vmi {
     metadata: Meta,
     status: VmiStatus,
 }
@@ -216,6 +211,16 @@ struct Transition {
 }
 
 impl Vm {
+    /// The set that it names.
+    pub(super) fn set(&self) -> Option<&str> {
+        self.metadata.label(marks::SET)
+    }
+
+    /// Namespace and name.
+    pub(super) fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+
     fn gpus(&self) -> u32 {
         let devices = &self.spec.template.spec.domain.devices;
         let gpus = devices.gpus.as_ref().map_or(0, Vec::len);
@@ -235,7 +240,7 @@ impl Vm {
     }
 
     /// As a workload, with its instance where there is one. `None`: it does not run, and is not to.
-    fn workload(&self, instance: Option<&Vmi>) -> Option<Workload> {
+    pub(super) fn workload(&self, instance: Option<&Vmi>) -> Option<Workload> {
         let marks = self.metadata.marks();
         let instance =
             instance.filter(|it| !matches!(it.status.phase.as_str(), "Succeeded" | "Failed"));
@@ -292,6 +297,13 @@ impl Vm {
     }
 }
 
+impl Vmi {
+    /// Namespace and name, which are its VM's.
+    pub(super) fn key(&self) -> (&str, &str) {
+        (&self.metadata.namespace, &self.metadata.name)
+    }
+}
+
 impl Cluster {
     /// What there is to plan on for this set.
     ///
@@ -302,101 +314,40 @@ impl Cluster {
         definition: &Definition,
         cancel: &Cancel,
     ) -> Result<Observed, Error> {
+        let set = definition.set.name.as_str();
         let nodes = self.set_nodes(cancel).await?;
-        let others = self.capacity_sets(cancel).await?;
+        let others = self.seen_sets(cancel).await?;
         let (own, _) = members(definition, &nodes, &others);
         let own: BTreeSet<String> = own.into_iter().map(|node| node.name).collect();
-        let selector = format!("{}={}", marks::SET, definition.set.name);
         let mut observed = Observed {
             nodes,
             others,
             ..Observed::default()
         };
-        let vms = self.set_vms(&selector, cancel).await?;
-        let names: BTreeSet<(String, String)> = vms
+        let of_set = |members: &[Member]| -> Vec<Workload> {
+            let own = members.iter().filter(|member| member.set == set);
+            own.map(|member| member.workload.clone()).collect()
+        };
+        observed.members = of_set(&self.seen_vms(cancel).await?);
+        let vms: BTreeSet<(String, String)> = observed
+            .members
             .iter()
             .map(|vm| (vm.namespace.clone(), vm.name.clone()))
             .collect();
-        observed.members = vms;
-        let params = ListParams::default().labels(&selector).fields(ALIVE);
-        let pods: Vec<Pod> = self.list_all("list pods", PODS, &params, cancel).await?;
-        let claims = pods
-            .iter()
-            .filter(|pod| pod.vm().is_none() && !pod.has_ended());
-        observed.members.extend(claims.map(Pod::workload));
-        for pod in self.pods_on(&own, cancel).await? {
-            let in_set = match pod.vm() {
-                Some(vm) => names.contains(&(pod.metadata.namespace.clone(), vm.to_owned())),
-                None => pod.metadata.label(marks::SET) == Some(definition.set.name.as_str()),
+        let pods = of_set(&self.seen_pods(cancel).await?);
+        observed.members.extend(pods);
+        let on_nodes = self.seen_pods_on(&own, cancel).await?;
+        let strangers = on_nodes.iter().flat_map(|pods| pods.iter()).filter(|pod| {
+            let in_set = match &pod.vm {
+                Some(vm) => vms.contains(&(pod.workload.namespace.clone(), vm.clone())),
+                None => pod.set.as_deref() == Some(set),
             };
-            if !in_set && !pod.has_ended() && pod.gpus() > 0 {
-                observed.strangers.push(pod.workload());
-            }
-        }
+            let here = |node: &String| own.contains(node);
+            !in_set && pod.workload.node.as_ref().is_some_and(here)
+        });
+        observed.strangers = strangers.map(|pod| pod.workload.clone()).collect();
         observed.strangers.sort_by_key(Workload::claim_name);
         Ok(observed)
-    }
-
-    /// All nodes, with all of their labels and what they say of capacity sets.
-    ///
-    /// # Errors
-    /// [`Error::NodesForbidden`] (K1), and what any request can end in.
-    pub async fn set_nodes(&self, cancel: &Cancel) -> Result<Vec<SeenNode>, Error> {
-        self.list_seen_nodes(|_| true, cancel).await
-    }
-
-    async fn set_vms(&self, selector: &str, cancel: &Cancel) -> Result<Vec<Workload>, Error> {
-        let params = ListParams::default().labels(selector);
-        let vms: Vec<Vm> = self
-            .list_all("list VirtualMachines", VMS, &params, cancel)
-            .await?;
-        if vms.is_empty() {
-            return Ok(Vec::new());
-        }
-        // An instance has the labels of the VM's template, which need not be the VM's.
-        let instances: Vec<Vmi> = self
-            .list_all(
-                "list VirtualMachineInstances",
-                VMIS,
-                &ListParams::default(),
-                cancel,
-            )
-            .await?;
-        let instances: BTreeMap<(&str, &str), &Vmi> = instances
-            .iter()
-            .map(|it| {
-                (
-                    (it.metadata.namespace.as_str(), it.metadata.name.as_str()),
-                    it,
-                )
-            })
-            .collect();
-        let of = |vm: &Vm| {
-            let key = (vm.metadata.namespace.as_str(), vm.metadata.name.as_str());
-            vm.workload(instances.get(&key).copied())
-        };
-        Ok(vms.iter().filter_map(of).collect())
-    }
-
-    async fn pods_on(&self, nodes: &BTreeSet<String>, cancel: &Cancel) -> Result<Vec<Pod>, Error> {
-        let doing = "list pods";
-        if nodes.len() > NODES_ASKED_ONE_BY_ONE {
-            let params = ListParams::default().fields(ALIVE);
-            let pods: Vec<Pod> = self.list_all(doing, PODS, &params, cancel).await?;
-            let on = |pod: &Pod| {
-                pod.spec
-                    .node_name
-                    .as_ref()
-                    .is_some_and(|node| nodes.contains(node))
-            };
-            return Ok(pods.into_iter().filter(on).collect());
-        }
-        let mut pods = Vec::new();
-        for node in nodes {
-            let params = ListParams::default().fields(&format!("spec.nodeName={node},{ALIVE}"));
-            pods.extend(self.list_all::<Pod>(doing, PODS, &params, cancel).await?);
-        }
-        Ok(pods)
     }
 }
 

@@ -242,10 +242,11 @@ impl Cluster {
         let request = Request::new(SETS)
             .patch(name, &params, &Patch::Apply(&body))
             .map(strict);
-        match self
+        let answer = self
             .call::<CapacitySet>(&format!("apply {object}"), Some(&object), request, cancel)
-            .await
-        {
+            .await;
+        self.forget_sets().await;
+        match answer {
             Ok(set) => Ok(found(set)),
             Err(Error::Refused {
                 code: 409, message, ..
@@ -280,7 +281,9 @@ impl Cluster {
             ..DeleteParams::default()
         };
         let request = Request::new(SETS).delete(name, &params);
-        match self.send(&doing, Some(&object), request, cancel).await {
+        let answer = self.send(&doing, Some(&object), request, cancel).await;
+        self.forget_sets().await;
+        match answer {
             Ok(_) => {}
             Err(error) if error.is_not_found() => return Ok(()),
             Err(Error::Refused {

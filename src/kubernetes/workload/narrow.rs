@@ -157,9 +157,10 @@ pub(super) fn to_import(mut live: ServiceSpec, identity: &Identity) -> ServiceSp
             || (key == "app.kubernetes.io/name" && *value == name))
     });
     live.annotations.retain(|key, _| !is_foreign(key));
-    if identity.autoscaled {
-        live.replicas = None;
-    }
+    // The API server's default is 1, and whether somebody asked for it can't be told.
+    live.replicas = live
+        .replicas
+        .filter(|replicas| *replicas != 1 && !identity.autoscaled);
     live.stop_grace_seconds = live.stop_grace_seconds.filter(|seconds| *seconds != 30);
     live.service_type = live.service_type.filter(|kind| kind != "ClusterIP");
     live.service_account = live.service_account.filter(|account| account != "default");

@@ -24,11 +24,12 @@ use crate::{
             what_if::{self, CLAIM, WhatIf},
         },
     },
+    kubernetes::Error,
     provider::{
         cancel::watched,
         client::{Client, Target},
         resources::capacity_set::{
-            preview::{LossRow, Preview, look, loss, shown},
+            preview::{LossRow, Preview, look, loss, rights, shown},
             refusal,
         },
     },
@@ -89,7 +90,7 @@ impl DataSource for CapacityPreview {
     async fn read(mut self, cx: &Context<'_, Client>) -> Result<Self, Diagnostics> {
         let target = match cx.client.target(&self.cluster) {
             Target::Cluster(target) => target,
-            Target::Missing => return Err(cx.client.missing(&self.cluster).at("cluster").into()),
+            Target::Missing => return Err(cx.client.missing("cluster", &self.cluster).into()),
             Target::Server(_) => {
                 let detail = format!(
                     "{} is an own server, and capacity sets are on clusters.",
@@ -126,7 +127,15 @@ impl DataSource for CapacityPreview {
                 .at("set")
                 .into());
         };
-        let looked = look(&target.cluster, &found.definition, cancel).await?;
+        let looked = match look(&target.cluster, &found.definition, cancel).await {
+            Ok(looked) => looked,
+            Err(error @ Error::Forbidden { .. }) => {
+                return Err(
+                    Diagnostic::error("Can't see who would lose capacity", rights(&error)).into(),
+                );
+            }
+            Err(error) => return Err(error.into()),
+        };
         let snapshot = &looked.assembled.snapshot;
         let plan = looked.plan.as_ref().map_err(|why| {
             Diagnostic::error("This capacity set can't be planned on", why.to_string()).at("set")

@@ -57,7 +57,7 @@ impl DataSource for Cluster {
     async fn read(mut self, cx: &Context<'_, Client>) -> Result<Self, Diagnostics> {
         let target = match cx.client.target(&self.name) {
             Target::Cluster(target) => target,
-            Target::Missing => return Err(cx.client.missing(&self.name).at("name").into()),
+            Target::Missing => return Err(cx.client.missing("name", &self.name).into()),
             Target::Server(_) => {
                 let detail = format!("{} is an own server. Use data.loomplane_server.", self.name);
                 return Err(Diagnostic::error("Not a cluster", detail).at("name").into());

@@ -67,7 +67,7 @@ impl DataSource for Server {
     async fn read(mut self, cx: &Context<'_, Client>) -> Result<Self, Diagnostics> {
         let target = match cx.client.target(&self.name) {
             Target::Server(target) => target,
-            Target::Missing => return Err(cx.client.missing(&self.name).at("name").into()),
+            Target::Missing => return Err(cx.client.missing("name", &self.name).into()),
             Target::Cluster(_) => {
                 let detail = format!("{} is a cluster. Use data.loomplane_cluster.", self.name);
                 return Err(Diagnostic::error("Not a server", detail).at("name").into());

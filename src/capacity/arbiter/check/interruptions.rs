@@ -116,6 +116,12 @@ fn notice(
     verdict.require(facts.ran_long_enough(claim), "A11", || {
         format!("{name} has not run for the minimum")
     });
+    let given_up = facts.plan.given_up.binary_search(&claim.name).is_ok();
+    verdict.require(given_up == purpose.is_none(), "A10", || {
+        format!(
+            "{name} is noticed for {purpose:?}; the plan says that its pool gives it up: {given_up}"
+        )
+    });
     match purpose {
         Some(purpose) => victim(facts, verdict, claim, purpose),
         None => verdict.require(
@@ -245,6 +251,20 @@ fn has_legal_purpose(facts: &Facts<'_>, claim: &Claim) -> bool {
 /// Who goes for no claim of higher rank is a replica that its pool has too many.
 fn replicas(facts: &Facts<'_>, verdict: &mut Verdict) {
     let mut given_up: BTreeMap<&str, usize> = BTreeMap::new();
+    for claim in facts.holders.values() {
+        let name = claim.name.as_str();
+        let named = facts.plan.given_up.binary_search(&claim.name).is_ok();
+        let goes = interrupted(facts, claim);
+        verdict.require(
+            if goes && !has_legal_purpose(facts, claim) {
+                named
+            } else {
+                goes || !named
+            },
+            "A10",
+            || format!("{name} goes: {goes}; the plan says that its pool gives it up: {named}"),
+        );
+    }
     for claim in facts
         .holders
         .values()

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Verdict;
 use super::facts::{Facts, Start};
 use crate::capacity::arbiter::plan::Code;
+use crate::capacity::arbiter::snapshot::State;
 use crate::capacity::fabric::Cards;
 
 pub(super) fn judge(facts: &Facts<'_>, verdict: &mut Verdict) {
@@ -22,6 +23,7 @@ pub(super) fn judge(facts: &Facts<'_>, verdict: &mut Verdict) {
         gone_first(facts, verdict, start);
     }
     in_order(facts, verdict);
+    nobody_is_starved(facts, verdict);
 }
 
 /// One allowed block of the right size, on a node that takes work.
@@ -230,4 +232,56 @@ fn held_block_is_used(facts: &Facts<'_>, verdict: &mut Verdict, name: &str) {
     verdict.require(!(usable && legal && nobodys) || started_on, "A11a", || {
         format!("{name} waits, and the block that is held for it is free")
     });
+}
+
+/// Nobody waits while a claim that is considered later gets a block that would have done: what was legal later was legal earlier, when less was taken and
+/// floors were no nearer. Cards that are held for someone, or of claims that leave for someone, prove nothing.
+fn nobody_is_starved(facts: &Facts<'_>, verdict: &mut Verdict) {
+    let mut meant: BTreeMap<&str, u64> = BTreeMap::new();
+    for claim in &facts.snapshot.claims {
+        let for_someone = match claim.state {
+            State::Waiting => true,
+            _ => claim
+                .purpose
+                .as_ref()
+                .is_some_and(|purpose| facts.open.contains_key(purpose)),
+        };
+        if let Some(node) = claim.node.as_deref().filter(|_| for_someone) {
+            *meant.entry(node).or_insert(0) |= Cards::of(&claim.cards).0;
+        }
+    }
+    let starts: BTreeMap<&str, &Start<'_>> = facts
+        .starts
+        .iter()
+        .map(|start| (start.claim, start))
+        .collect();
+    let mut decided: Vec<_> = facts.open.iter().collect();
+    decided.sort_by_key(|(_, open)| std::cmp::Reverse(open.turn));
+    let reasons: BTreeMap<&str, Code> = facts
+        .plan
+        .waiting
+        .iter()
+        .map(|wait| (wait.claim.as_str(), wait.code))
+        .collect();
+    // By size: who gets a block of it later.
+    let mut later: BTreeMap<u32, &str> = BTreeMap::new();
+    for (name, open) in decided {
+        if let Some(start) = starts.get(name.as_str()) {
+            let held = meant.get(start.node).copied().unwrap_or(0);
+            let open_cards = Cards(Cards::of(start.cards).0 & !held);
+            for block in facts.blocks.get(start.node).into_iter().flatten() {
+                if block.within(open_cards) {
+                    later.insert(block.len(), start.claim);
+                }
+            }
+        } else if !matches!(
+            reasons.get(name.as_str()),
+            Some(Code::NeverFits | Code::Ceiling)
+        ) {
+            let helped = later.get(&open.gpus);
+            verdict.require(helped.is_none(), "A8", || {
+                format!("{name} waits, and {helped:?}, considered later, gets a block that would have done")
+            });
+        }
+    }
 }

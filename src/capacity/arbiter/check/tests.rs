@@ -70,7 +70,7 @@ type Change = fn(&mut Snapshot, &mut Plan);
 /// A sound plan, and one thing changed in it or in what it was made for.
 #[test]
 fn every_breach_is_seen() {
-    let changes: [(&str, &str, Change); 22] = [
+    let changes: [(&str, &str, Change); 24] = [
         ("an on-demand VM is interrupted", "A4", |snapshot, _| {
             snapshot.pools[2].kind = crate::capacity::arbiter::snapshot::PoolType::OnDemand
         }),
@@ -149,6 +149,28 @@ fn every_breach_is_seen() {
                 },
             );
         }),
+        (
+            "a later claim gets a block that would have done",
+            "A8",
+            |_, plan| {
+                plan.actions.retain(|action| action.claim() != "w1");
+                plan.waiting.insert(
+                    0,
+                    Waiting {
+                        claim: "w1".into(),
+                        code: Code::Rank,
+                        needed: 2,
+                        reachable: 0,
+                        message: "x".into(),
+                    },
+                );
+            },
+        ),
+        (
+            "a replica goes, and the plan does not say that it is given up",
+            "A10",
+            |_, plan| plan.given_up.clear(),
+        ),
         (
             "a replica goes that is not too many",
             "A10",

@@ -20,6 +20,8 @@ pub struct Plan {
     pub pools: Vec<PoolFigures>,
     /// Every draining node, by name.
     pub drains: Vec<Drain>,
+    /// Replicas that their pool has too many, by name, noticed earlier or now: whoever carries the plan out leaves no `for` on their notices (A10). Not in the JSON.
+    pub given_up: Vec<String>,
 }
 
 /// One step.

@@ -21,6 +21,8 @@
 //! - A11a: a hold is used when its claim starts on that very block; a notice or stop for a claim is used when that claim starts after it, and of the cards held that
 //!   way those that it does not need are given up like a hold that is not used. A notice for a claim that is not of higher rank is for nobody. Should two waiting claims
 //!   have the same card, it is held for the one on which it is written, then for the one considered first.
+//! - A10, A11a, for whoever carries a plan out, so that the next plan is the same: every start that waits for someone has its block written on its claim; a hold
+//!   that is given up goes with the `for` of whatever leaves for that claim; and notices of replicas that their pool gives up ([`Plan::given_up`]) keep no `for`.
 //! - A11c: on a draining node that is not ready, notices stay as they are. A claim `stopping` on a node that is not ready still counts in `gpus_after`.
 //! - N1: a `rental_reclaim` claim's cards are not counted on while it is stopping either.
 //! - A cordoned node starts nothing; what runs there counts toward floors. No code but `NO_COMPLETE_PLAN` stands for it.

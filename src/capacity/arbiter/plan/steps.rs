@@ -21,6 +21,7 @@ pub(super) fn plan_of(pass: &Pass<'_>, waiting: Vec<Waiting>) -> Plan {
         waiting,
         pools: figures(pass),
         drains: drains(pass),
+        given_up: given_up(pass),
     }
 }
 
@@ -223,4 +224,13 @@ fn drains(pass: &Pass<'_>) -> Vec<Drain> {
             }
         })
         .collect()
+}
+
+fn given_up(pass: &Pass<'_>) -> Vec<String> {
+    let claims = (0..place(pass.fleet.claims.len())).filter(|claim| pass.given_up[*claim as usize]);
+    let mut names: Vec<String> = claims
+        .map(|claim| pass.fleet.claim(claim).name.to_string())
+        .collect();
+    names.sort_unstable();
+    names
 }

@@ -3,24 +3,27 @@
 use std::collections::BTreeSet;
 
 use crate::capacity::arbiter::plan::{Action, Plan};
-use crate::capacity::arbiter::snapshot::{Claim, Reason, Snapshot, State};
+use crate::capacity::arbiter::snapshot::{Claim, Snapshot, State};
 
 /// Takes every step that can be taken at once.
 pub(super) fn apply(snapshot: &Snapshot, plan: &Plan) -> Snapshot {
+    apply_but(snapshot, plan, &[])
+}
+
+/// The same, but for some stops and starts that are left for later.
+pub(super) fn apply_but(snapshot: &Snapshot, plan: &Plan, left: &[Action]) -> Snapshot {
     let mut after = snapshot.clone();
     add_replicas(&mut after, plan);
     drop_replicas(&mut after, plan);
-    // A hold that its claim does not use is given up.
-    for claim in after
-        .claims
-        .iter_mut()
-        .filter(|claim| claim.state == State::Waiting)
-    {
-        claim.node = None;
-        claim.cards.clear();
-    }
-    let mut served: BTreeSet<String> = BTreeSet::new();
-    for action in &plan.actions {
+    give_up_holds(&mut after, plan, left);
+    // The notices that the plan gives say themselves whom they are for.
+    let mut served: BTreeSet<String> = plan
+        .actions
+        .iter()
+        .filter(|action| matches!(action, Action::Notice { .. }))
+        .map(|action| action.claim().to_owned())
+        .collect();
+    for action in plan.actions.iter().filter(|action| !left.contains(action)) {
         match action {
             Action::Notice {
                 claim,
@@ -46,24 +49,9 @@ pub(super) fn apply(snapshot: &Snapshot, plan: &Plan) -> Snapshot {
                 after: first,
             } => {
                 let now = after.now;
-                for victim in first
-                    .iter()
-                    .filter(|victim| served.insert((*victim).clone()))
-                {
-                    let victim = after
-                        .claims
-                        .iter_mut()
-                        .find(|other| other.name == *victim)
-                        .unwrap();
-                    // A replica that was noticed for nobody goes on leaving for nobody.
-                    let replica = after
-                        .pools
-                        .iter()
-                        .any(|pool| pool.name == victim.pool && pool.replicas.is_some());
-                    let by_arbiter = victim.state == State::Noticed
-                        && victim.reason == Some(Reason::ArbiterStop);
-                    if by_arbiter && !(replica && victim.purpose.is_none()) {
-                        victim.purpose = Some(claim.clone());
+                for victim in first {
+                    if served.insert(victim.clone()) {
+                        serve(&mut after, plan, victim, claim);
                     }
                 }
                 let claim = find(&mut after, claim);
@@ -92,6 +80,36 @@ fn find<'s>(snapshot: &'s mut Snapshot, name: &str) -> &'s mut Claim {
         .iter_mut()
         .find(|claim| claim.name == name)
         .unwrap()
+}
+
+/// A hold that its claim does not use is given up: the block that is written on it, and what claims that leave were meant for. A replica that its pool gives up
+/// is for nobody (A10).
+fn give_up_holds(snapshot: &mut Snapshot, plan: &Plan, left: &[Action]) {
+    for claim in &mut snapshot.claims {
+        let untouched = left.iter().any(|action| action.claim() == claim.name);
+        if claim.state == State::Waiting && !untouched {
+            claim.node = None;
+            claim.cards.clear();
+        }
+        let used = plan.actions.iter().any(|action| {
+            matches!(action, Action::Start { claim: served, after, .. } if Some(served) == claim.purpose.as_ref() && after.contains(&claim.name))
+        });
+        if !used || plan.given_up.contains(&claim.name) {
+            claim.purpose = None;
+        }
+    }
+}
+
+/// A victim's `for` becomes the first claim that starts after it. What leaves anyway leaves for nobody: on a draining node, or as a replica that its pool gives up.
+fn serve(snapshot: &mut Snapshot, plan: &Plan, victim: &str, first: &str) {
+    let claim = find(snapshot, victim).clone();
+    let drained = snapshot
+        .nodes
+        .iter()
+        .any(|node| node.draining && Some(&node.name) == claim.node.as_ref());
+    if claim.noticed_by_arbiter() && !drained && !plan.given_up.contains(&claim.name) {
+        find(snapshot, victim).purpose = Some(first.to_owned());
+    }
 }
 
 /// Replicas that the planner added exist from now on.

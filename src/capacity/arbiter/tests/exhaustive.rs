@@ -21,11 +21,15 @@ pub(super) struct Decisions {
     pub(super) notices: BTreeMap<String, (bool, Option<String>)>,
     pub(super) stops: BTreeMap<String, Option<String>>,
     pub(super) withdrawals: BTreeSet<String>,
+    pub(super) given_up: BTreeSet<String>,
 }
 
 impl Decisions {
     pub(super) fn of(plan: &Plan) -> Self {
-        let mut decisions = Self::default();
+        let mut decisions = Self {
+            given_up: plan.given_up.iter().cloned().collect(),
+            ..Self::default()
+        };
         for action in plan.actions.clone() {
             match action {
                 Action::Notice {
@@ -377,6 +381,7 @@ impl<'a> World<'a> {
                     let here = self.node(claim).ready && !self.node(claim).draining;
                     if surplus > 0 && fits && here && self.floors(&[claim], Without::default()) {
                         self.stands.insert(claim.name.clone(), Stand::Leaves);
+                        self.decisions.given_up.insert(claim.name.clone());
                         surplus -= 1;
                     }
                 }

@@ -1,11 +1,16 @@
 //! Random fleets, small enough to search exhaustively, dense enough that every rule is met: the same seed gives the same fleet.
 
+use std::sync::LazyLock;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::capacity::arbiter::snapshot::{
     Claim, Mode, Node, Pool, PoolType, Reason, Replicas, Set, Snapshot, State, validate,
 };
 use crate::capacity::fabric::Fabric;
+
+/// How many fleets are tried in every run.
+pub(super) const MANY: u64 = 10_000;
 
 /// A small generator of numbers (SplitMix64): good enough to vary, and the same everywhere.
 pub(super) struct Dice(u64);
@@ -38,12 +43,17 @@ impl Dice {
     }
 }
 
-pub(super) fn now() -> Timestamp {
-    "2026-11-30T12:00:00Z".parse().unwrap()
-}
+/// 2026-11-30T12:00:00Z.
+const NOW: Timestamp = Timestamp::constant(1_796_040_000, 0);
 
 fn ago(seconds: i64) -> Timestamp {
-    now() - SignedDuration::from_secs(seconds)
+    NOW - SignedDuration::from_secs(seconds)
+}
+
+/// The first fleets, made once for all tests.
+pub(super) fn first_fleets() -> &'static [Snapshot] {
+    static FLEETS: LazyLock<Vec<Snapshot>> = LazyLock::new(|| (0..MANY).map(fleet).collect());
+    &FLEETS
 }
 
 /// A valid fleet.
@@ -80,7 +90,7 @@ fn attempt(dice: &mut Dice) -> Snapshot {
         .collect();
     let pools = pools(dice, &set);
     let mut snapshot = Snapshot {
-        now: now(),
+        now: NOW,
         set,
         pools,
         nodes,

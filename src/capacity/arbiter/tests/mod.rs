@@ -3,4 +3,5 @@
 mod apply;
 mod exhaustive;
 mod generate;
+mod planned_again;
 mod properties;

@@ -112,7 +112,7 @@ fn target_of<'a>(
         )
         .at("cluster")),
         Target::Missing => {
-            let mut error = cx.client.missing(name).at("cluster");
+            let mut error = cx.client.missing("cluster", name);
             error.detail.push_str(
                 " To keep the set there and forget it here, use a `removed` block with `lifecycle { destroy = false }`.",
             );

@@ -57,10 +57,10 @@ pub struct CapacitySet {
     /// The pools, by name.
     pub pools: Maybe<BTreeMap<String, Maybe<Pool>>>,
     /// Install the definition of the kind `CapacitySet` when the cluster lacks it, and bring an older one up to date. It is an object of the whole cluster, and destroying
-    /// a set leaves it there.
+    /// a set leaves it there. Setting it on a set that is there is a change only where there is something to install.
     #[serde(default)]
     pub install_crd: bool,
-    /// Take over fields of the object that others manage, instead of refusing.
+    /// Take over fields of the object that others manage, instead of refusing. Setting it is no change by itself.
     #[serde(default)]
     pub force_conflicts: bool,
     /// The plan: what the arbiter does, or would do in `dry_run`, as of the last refresh.

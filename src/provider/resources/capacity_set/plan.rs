@@ -13,7 +13,7 @@ use super::{
     definition::{definition, refusal},
     model::CapacitySet,
     no_cluster,
-    preview::Looked,
+    preview::{Looked, rights},
 };
 use crate::{
     capacity::{
@@ -44,7 +44,7 @@ pub(super) async fn plan(
         Target::Cluster(target) => target,
         Target::Server(_) => return Err(no_cluster(&name).into()),
         Target::Missing if change.is_change() => {
-            return Err(cx.client.missing(&name).at("cluster").into());
+            return Err(cx.client.missing("cluster", &name).into());
         }
         Target::Missing => return Ok(()),
         Target::Unknown(_) => {
@@ -73,8 +73,7 @@ pub(super) async fn plan(
     };
     let prior = change.prior.as_ref().and_then(definition);
     if prior.as_ref() == Some(&wanted) {
-        // Only how it is written changes.
-        return Ok(());
+        return only_how_it_is_written(change, target, cx).await;
     }
     let cancel = Cancel::never();
     let looks = async {
@@ -96,6 +95,33 @@ pub(super) async fn plan(
     if let Some(warning) = announce(before.as_ref(), &after) {
         cx.warn(warning);
     }
+    Ok(())
+}
+
+/// `install_crd` and `force_conflicts` say how a set is written, not what it is, and no object holds them: where nothing else differs there is nothing to write,
+/// and an import is followed by an empty plan. But a definition that `install_crd` can install now is something to write.
+async fn only_how_it_is_written(
+    change: &mut Change<CapacitySet>,
+    target: &ClusterTarget,
+    cx: &Context<'_, Client>,
+) -> Result<(), Diagnostics> {
+    let Some(prior) = &change.prior else {
+        return Ok(());
+    };
+    let planned = &change.planned;
+    if prior.cluster != planned.cluster || prior.timeouts != planned.timeouts {
+        return Ok(());
+    }
+    if planned.install_crd && !prior.install_crd {
+        let state = cx
+            .run(target.cluster.crd_state(&Cancel::never()))
+            .await
+            .map_err(|why| report::interrupted("look at the cluster", why))??;
+        if matches!(state, CrdState::Missing | CrdState::Older(_)) {
+            return Ok(());
+        }
+    }
+    change.planned = prior.clone();
     Ok(())
 }
 
@@ -249,11 +275,7 @@ pub(super) async fn judge(
         ));
     }
     if let Some(error) = blind {
-        let detail = format!(
-            "{}\nThe rights that a capacity set needs:\n{}",
-            error.render(),
-            crate::kubernetes::crd::fix_for_sets(None)
-        );
+        let detail = rights(&error);
         if turned_on {
             return Err(Diagnostic::error(
                 "Can't see who would lose capacity, so the set is not turned on",

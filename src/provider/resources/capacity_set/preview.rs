@@ -19,7 +19,7 @@ use crate::{
             outcome::{self, Loss},
         },
     },
-    kubernetes::{Cancel, Cluster, Error},
+    kubernetes::{Cancel, Cluster, Error, crd::fix_for_sets},
 };
 
 /// What the arbiter does, or would do in `dry_run`.
@@ -156,6 +156,19 @@ pub(in crate::provider) async fn look(
 ) -> Result<Looked, Error> {
     let observed = cluster.observe_set(definition, cancel).await?;
     Ok(Looked::at(definition, &observed))
+}
+
+/// A refusal to show what a set is planned on, with the rights that help.
+pub(in crate::provider) fn rights(error: &Error) -> String {
+    let identity = match error {
+        Error::Forbidden { identity, .. } => identity.as_deref(),
+        _ => None,
+    };
+    format!(
+        "{}\nThe rights that a capacity set needs:\n{}",
+        error.render(),
+        fix_for_sets(identity)
+    )
 }
 
 /// A plan as Terraform shows it.

@@ -135,7 +135,7 @@ fn target_of<'a>(service: &GpuService, cx: &Context<'a, Client>) -> Result<On<'a
         )
         .at("target")),
         Target::Missing => {
-            let mut error = cx.client.missing(name).at("target");
+            let mut error = cx.client.missing("target", name);
             error.detail.push_str(
                 " To keep what runs there and forget it here, use a `removed` block with `lifecycle { destroy = false }`.",
             );

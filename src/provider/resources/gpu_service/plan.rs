@@ -46,7 +46,7 @@ pub(super) async fn plan(
         Target::Cluster(target) => target,
         Target::Server(target) => return super::server_plan::plan(change, target, cx).await,
         Target::Missing if change.is_change() => {
-            return Err(cx.client.missing(&name).at("target").into());
+            return Err(cx.client.missing("target", &name).into());
         }
         Target::Missing => return Ok(()),
         Target::Unknown(_) => {

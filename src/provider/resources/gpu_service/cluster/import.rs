@@ -40,7 +40,7 @@ pub(in super::super) async fn import(
     let target = match cx.client.target(&target_name) {
         Target::Cluster(target) => target,
         Target::Server(target) => return server::import(target, &name, cx).await,
-        Target::Missing => return Err(cx.client.missing(&target_name).into()),
+        Target::Missing => return Err(cx.client.missing("target", &target_name).into()),
         Target::Unknown(_) => {
             return Err(target_of(&empty(&target_name, "", ""), cx)
                 .err()
