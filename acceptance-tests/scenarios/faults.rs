@@ -359,6 +359,49 @@ fn a_creation_is_few_requests() {
 }
 
 #[test]
+fn many_creations_in_a_namespace_share_one_look_at_its_names() {
+    let Some(bench) = bench("manynames") else {
+        return;
+    };
+    let proxy = crate::fault_proxy::FaultProxy::start(bench.cluster);
+    bench.connections_with(proxy.kubeconfig(), &[("prod", "")], "");
+    let many = |count: u32| {
+        format!(
+            "resource \"loomplane_gpu_service\" \"it\" {{\n  for_each = toset([for n in range({count}) : format(\"s%02d\", n)])\n  name = each.key\n  target = \"prod\"\n  image = \"registry.k8s.io/pause:3.10\"\n  wait = false\n  ports = [{{ name = \"http\", port = 8000 }}]\n}}\n"
+        )
+    };
+    // One that is there already and is not ours: the shared look sees it as each one's own would.
+    bench.cluster.create(
+        bench.path("services", "").trim_end_matches('/'),
+        &json!({"metadata": {"name": "s15"}, "spec": {"ports": [{"port": 1}]}}),
+    );
+    bench.main(&many(16));
+    bench
+        .work
+        .apply()
+        .expect(FAILED)
+        .says("exists already on cluster");
+    let requests = proxy.requests();
+    let reads = |end: &str| {
+        let of = |path: &str| path.split('?').next().unwrap_or_default().ends_with(end);
+        requests
+            .iter()
+            .filter(|seen| seen.method == "GET" && of(&seen.path))
+            .count()
+    };
+    assert_eq!((reads("/services"), reads("/deployments")), (1, 1));
+    let single = |kind: &str| {
+        let of = |seen: &&crate::fault_proxy::Seen| {
+            seen.method == "GET" && seen.path.contains(&format!("/{kind}/s"))
+        };
+        requests.iter().filter(of).count()
+    };
+    assert!(single("services") <= 5, "{}", single("services"));
+    assert!(single("deployments") <= 5, "{}", single("deployments"));
+    assert!(!bench.cluster.exists(&bench.namespace.deployment("s15")));
+}
+
+#[test]
 fn g10_two_applies_of_one_service_at_once_leave_it_to_one_of_them() {
     let (Some(first), Some(second)) = (bench("together"), bench("unused")) else {
         return;

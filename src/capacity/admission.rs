@@ -16,25 +16,29 @@ use super::gpu::Kind;
 use super::label::keys::{self, KindKey};
 use super::node::Node;
 
+mod stored;
 #[cfg(test)]
 mod tests;
 
+use stored::Stored;
+
 /// A required node affinity: one of the terms has to hold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "Stored", try_from = "Stored")]
 pub struct Admission {
     /// The terms.
     pub terms: Vec<Term>,
 }
 
 /// A node selector term: every requirement has to hold.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Term {
     /// The requirements; the first names the kind.
     pub requirements: Vec<Requirement>,
 }
 
 /// A requirement on one label.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
     /// The label key.
     pub key: String,
@@ -45,7 +49,7 @@ pub struct Requirement {
 }
 
 /// How a label is compared; the names are those of the Kubernetes API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operator {
     /// The label is there, with one of the values.
     In,

@@ -23,6 +23,7 @@ use one::{Mark, Posted};
 pub(super) use one::{json_patch, strict};
 
 mod create;
+pub(super) mod free;
 mod hold;
 mod one;
 

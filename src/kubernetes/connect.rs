@@ -39,6 +39,9 @@ pub(super) struct Inner {
     pub(super) uid: Once<target::TargetUid>,
     /// What capacity sets look at.
     pub(super) seen: crd::Seen,
+    /// Names that are taken, by namespace: for creations.
+    pub(super) names:
+        std::sync::Mutex<std::collections::BTreeMap<String, Arc<super::apply::free::Names>>>,
     /// Reads for a refresh, by namespace.
     pub(super) reads: std::sync::Mutex<std::collections::BTreeMap<String, Arc<refresh::Reads>>>,
 }
@@ -80,6 +83,7 @@ impl Cluster {
                 storage_classes: Once::default(),
                 uid: Once::default(),
                 seen: crd::Seen::default(),
+                names: std::sync::Mutex::default(),
                 reads: std::sync::Mutex::default(),
             }),
         }

@@ -20,7 +20,7 @@ use super::connect::Cluster;
 use super::error::Error;
 use super::objects::{Found, Kind};
 use super::once::Once;
-use super::request::Paged;
+use super::request::{Paged, Request};
 use super::workload::SERVICE_LABEL;
 
 /// Services of a namespace that are read one by one before it is listed.
@@ -51,7 +51,8 @@ struct Objects {
 struct Page<T> {
     #[serde(default)]
     metadata: PageMetadata,
-    items: Vec<T>,
+    /// Null where a list of metadata is empty.
+    items: Option<Vec<T>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -128,25 +129,39 @@ impl Cluster {
         cancel: &Cancel,
     ) -> Result<Vec<T>, Error> {
         let doing = format!("list {}s of {namespace}", kind.as_str());
+        let ours = ListParams::default().labels(SERVICE_LABEL);
+        let request = |page: &ListParams| kind.request(namespace).list(page);
+        self.list_pages(&doing, ours, request, cancel).await
+    }
+
+    /// All items of a paged list, `request` being that of one page.
+    pub(super) async fn list_pages<T: DeserializeOwned>(
+        &self,
+        doing: &str,
+        params: ListParams,
+        request: impl Fn(&ListParams) -> Request,
+        cancel: &Cancel,
+    ) -> Result<Vec<T>, Error> {
+        let mut params = params.limit(PAGE);
         let mut items = Vec::new();
-        let mut token: Option<String> = None;
         let mut restarts = 0;
         let mut buffer = Vec::new();
         loop {
-            let mut params = ListParams::default().labels(SERVICE_LABEL).limit(PAGE);
-            params.continue_token = token.take();
-            let request = kind.request(namespace).list(&params);
-            match self.send_into(&doing, request, &mut buffer, cancel).await? {
+            match self
+                .send_into(doing, request(&params), &mut buffer, cancel)
+                .await?
+            {
                 Paged::Answer(()) => {}
                 Paged::Expired if restarts < RESTARTS => {
                     restarts += 1;
                     items.clear();
+                    params.continue_token = None;
                     continue;
                 }
                 Paged::Expired => {
                     return Err(Error::Overloaded {
                         cluster: self.name().to_owned(),
-                        doing,
+                        doing: doing.to_owned(),
                         code: 410,
                         tries: restarts,
                         message: "the list expired before its last page".to_owned(),
@@ -154,10 +169,10 @@ impl Cluster {
                 }
             }
             let page: Page<T> =
-                serde_json::from_slice(&buffer).map_err(|error| self.malformed(&doing, error))?;
-            items.extend(page.items);
-            token = page.metadata.next.filter(|next| !next.is_empty());
-            if token.is_none() {
+                serde_json::from_slice(&buffer).map_err(|error| self.malformed(doing, error))?;
+            items.extend(page.items.into_iter().flatten());
+            params.continue_token = page.metadata.next.filter(|next| !next.is_empty());
+            if params.continue_token.is_none() {
                 return Ok(items);
             }
         }

@@ -85,7 +85,7 @@ impl Cluster {
         cancel: &Cancel,
     ) -> Result<(), Error> {
         // Where there is but one object, its POST tells whether it was there.
-        if steps.len() > 1 {
+        if steps.len() > 1 && !self.were_free(spec, steps, cancel).await {
             self.survey(spec, steps, options, creation, cancel).await?;
         }
         let mut surveys = 0;
