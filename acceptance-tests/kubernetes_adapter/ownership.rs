@@ -64,7 +64,7 @@ async fn g10_what_exists_is_not_taken_over() {
     let imported = observe(&found.live, Lens::Import);
     assert_eq!(
         (imported.image.as_str(), imported.replicas),
-        ("nginx", Some(1))
+        ("nginx", None)
     );
     cluster
         .update_service(&found, &imported, &options("t"), &never())
