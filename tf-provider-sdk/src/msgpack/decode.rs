@@ -1,6 +1,6 @@
 //! msgpack to values.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::{
     REFINED,
@@ -144,15 +144,17 @@ fn key_bytes<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
 }
 
 fn name(bytes: &[u8]) -> Result<Name, DecodeError> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(normalized(text).into()),
-        Err(_) => Err(DecodeError::new("a string must be valid UTF-8")),
-    }
+    composed(bytes).map(Name::from)
 }
 
 pub(super) fn text(bytes: &[u8]) -> Result<String, DecodeError> {
+    composed(bytes).map(Cow::into_owned)
+}
+
+/// Text in Unicode's composed form, as Terraform keeps it.
+fn composed(bytes: &[u8]) -> Result<Cow<'_, str>, DecodeError> {
     match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(normalized(text).into_owned()),
+        Ok(text) => Ok(normalized(text)),
         Err(_) => Err(DecodeError::new("a string must be valid UTF-8")),
     }
 }
