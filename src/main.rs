@@ -14,6 +14,10 @@ use tf_provider_sdk::{
     serve::{self, ServeOptions},
 };
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 /// Terraform and OpenTofu provider for GPU work. Terraform starts it without arguments.
 #[derive(Debug, Parser)]
 #[command(name = "terraform-provider-loomplane", version)]

@@ -1,8 +1,11 @@
 //! Where in a value something is.
 
+mod trail;
+
 use std::fmt;
 
 use crate::value::Name;
+pub(crate) use trail::Trail;
 
 /// A path from the root of a resource's value to an attribute or element.
 #[derive(Debug, Clone, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]

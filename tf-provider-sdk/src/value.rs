@@ -5,6 +5,7 @@
 
 mod equality;
 mod error;
+mod in_order;
 mod portable;
 mod refinement;
 
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use error::{DecodeError, EncodeError, FromValueError, ToValueError};
+pub(crate) use in_order::InOrder;
 pub(crate) use portable::{DYNAMIC, REFINED, VALUE};
 pub use refinement::{Bound, Refinement};
 

@@ -123,7 +123,11 @@ impl<'de> MapAccess<'de> for Attributes<'de> {
             .map(Some)
     }
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value> {
-        let value = self.attributes.get(self.current).unwrap_or(&NULL);
+        // Byte by byte: names differ in their first few, and calls of `memcmp` would be most of a search.
+        let value = self
+            .attributes
+            .get_by(|name| name.bytes().cmp(self.current.bytes()))
+            .unwrap_or(&NULL);
         seed.deserialize(ValueDeserializer { value })
             .map_err(|error| error.under(Step::Attribute(self.current.into())))
     }

@@ -103,19 +103,28 @@ fn object(
     count: usize,
     depth: usize,
 ) -> Result<Value, DecodeError> {
-    let mut attributes = ValueMap::with_capacity(count.min(MAX_RESERVED));
+    let mut attributes = Vec::with_capacity(count.min(MAX_RESERVED));
     // Terraform writes attributes in order, so the next one is nearly always the one that is expected.
     let mut expected = types.iter();
+    let mut in_order = true;
     for _ in 0..count {
         let bytes = key_bytes(reader)?;
         let (name, ty) = match expected.next() {
             Some((name, ty)) if name.as_bytes() == bytes => (name, ty),
-            _ => attribute(bytes, types)?,
+            _ => {
+                in_order = false;
+                attribute(bytes, types)?
+            }
         };
         let value =
             value(reader, ty, depth + 1).map_err(|e| e.under(Step::Attribute(name.clone())))?;
-        attributes.insert(name.clone(), value);
+        attributes.push((name.clone(), value));
     }
+    let attributes = if in_order {
+        ValueMap::from_sorted_store_unchecked(attributes)
+    } else {
+        attributes.into_iter().collect()
+    };
     match types
         .keys()
         .find(|name| attributes.len() < types.len() && !attributes.contains_key(*name))

@@ -1,10 +1,10 @@
 //! A planned value, judged by the rules of Terraform's core.
 
-use super::{member, trail::Trail};
+use super::member;
 use crate::{
-    path::Path,
+    path::{Path, Trail},
     schema::{Attributes, Kind, Nesting, Schema},
-    value::Value,
+    value::{InOrder, Value},
 };
 
 /// Where a planned value breaks the rules that Terraform's core will apply: the fault of a hook, named so that its author finds it.
@@ -31,8 +31,9 @@ const STORES_WRITE_ONLY: &str = "a write-only value was planned, and would be st
 /// Whether a write-only value is somewhere in the objects of a nested attribute.
 fn stores_write_only(nesting: Nesting, attributes: &Attributes, value: &Value) -> bool {
     let in_object = |object: &Value| {
+        let mut object = InOrder::of(object);
         attributes.iter().any(|(name, attribute)| {
-            let value = member(object, name);
+            let value = object.member(name);
             match &attribute.kind {
                 _ if attribute.write_only => !value.is_null(),
                 Kind::Nested(nesting, nested) => stores_write_only(*nesting, nested, value),
@@ -56,11 +57,12 @@ fn judge(
     path: &Trail<'_>,
     found: &mut Vec<(Path, &'static str)>,
 ) {
+    let [mut config, mut prior, mut planned] = [config, prior, planned].map(InOrder::of);
     for (name, attribute) in attributes {
         let (config, prior, planned) = (
-            member(config, name),
-            member(prior, name),
-            member(planned, name),
+            config.member(name),
+            prior.member(name),
+            planned.member(name),
         );
         let path = &Trail::Attribute(path, name);
         if attribute.write_only {

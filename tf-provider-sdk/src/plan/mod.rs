@@ -7,16 +7,14 @@
 
 mod judge;
 mod settle;
-mod trail;
 
 pub use judge::violations;
 pub use settle::settle;
-use trail::Trail;
 
 use crate::{
-    path::Path,
+    path::{Path, Trail},
     schema::{Attribute, Attributes, Kind, Nesting, Schema},
-    value::Value,
+    value::{InOrder, Name, Value, ValueMap},
 };
 
 /// A planned value before the resource's hook has seen it.
@@ -75,12 +73,12 @@ pub(crate) fn make_unknown(
 /// Whether two values of this object are the same: sets without order, numbers by value.
 pub fn same(attributes: &Attributes, a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Map(a), Value::Map(b)) => attributes.iter().all(|(name, attribute)| {
-            attribute.same(
-                a.get(name).unwrap_or(&Value::Null),
-                b.get(name).unwrap_or(&Value::Null),
-            )
-        }),
+        (Value::Map(_), Value::Map(_)) => {
+            let (mut a, mut b) = (InOrder::of(a), InOrder::of(b));
+            attributes
+                .iter()
+                .all(|(name, attribute)| attribute.same(a.member(name), b.member(name)))
+        }
         _ => a.is_null() && b.is_null() || a.is_unknown() && b.is_unknown(),
     }
 }
@@ -118,9 +116,10 @@ pub fn with_defaults(schema: &Schema, config: &Value) -> Value {
 /// Defaults for what is not configured.
 fn fill(attributes: &Attributes, config: &Value, planned: &mut Value) {
     let Value::Map(values) = planned else { return };
-    for (name, attribute) in attributes {
-        let configured = member(config, name);
-        let value = values.entry(name.clone()).or_insert(Value::Null);
+    complete(attributes, values);
+    let mut config = InOrder::of(config);
+    for (name, attribute, value) in side_by_side(attributes, values) {
+        let configured = config.member(name);
         if configured.is_null() {
             if let Some(default) = &attribute.default {
                 *value = default.clone();
@@ -134,9 +133,10 @@ fn fill(attributes: &Attributes, config: &Value, planned: &mut Value) {
 /// Computed attributes that are not configured become unknown, but those that keep their value.
 fn mark(attributes: &Attributes, config: &Value, planned: &mut Value) {
     let Value::Map(values) = planned else { return };
-    for (name, attribute) in attributes {
-        let configured = member(config, name);
-        let value = values.entry(name.clone()).or_insert(Value::Null);
+    complete(attributes, values);
+    let mut config = InOrder::of(config);
+    for (name, attribute, value) in side_by_side(attributes, values) {
+        let configured = config.member(name);
         if !configured.is_null() {
             each_nested(attribute, configured, value, mark);
         } else if attribute.computed
@@ -146,6 +146,31 @@ fn mark(attributes: &Attributes, config: &Value, planned: &mut Value) {
             *value = Value::unknown();
         }
     }
+}
+
+/// Null for every attribute that the object lacks.
+fn complete(attributes: &Attributes, values: &mut ValueMap) {
+    // An object has no members but those of its schema: as many are all of them.
+    if values.len() < attributes.len() {
+        for name in attributes.keys() {
+            values.entry(name.clone()).or_insert(Value::Null);
+        }
+    }
+}
+
+/// The attributes that the object has, each with its value. Both are in the order of their names, and are walked once.
+fn side_by_side<'s>(
+    attributes: &'s Attributes,
+    values: &'s mut ValueMap,
+) -> impl Iterator<Item = (&'s Name, &'s Attribute, &'s mut Value)> {
+    let mut attributes = attributes.iter().peekable();
+    values.iter_mut().filter_map(move |(name, value)| {
+        let (name, attribute) = attributes.next_if(|(next, _)| *next == name).or_else(|| {
+            while attributes.next_if(|(next, _)| *next < name).is_some() {}
+            attributes.next_if(|(next, _)| *next == name)
+        })?;
+        Some((name, attribute, value))
+    })
 }
 
 fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
@@ -200,8 +225,9 @@ fn find_replaced(
     path: &Trail<'_>,
     paths: &mut Vec<Path>,
 ) {
+    let (mut prior, mut planned) = (InOrder::of(prior), InOrder::of(planned));
     for (name, attribute) in attributes {
-        let (prior, planned) = (member(prior, name), member(planned, name));
+        let (prior, planned) = (prior.member(name), planned.member(name));
         let path = &Trail::Attribute(path, name);
         if attribute.replace {
             if !attribute.same(prior, planned) {
@@ -237,9 +263,10 @@ fn find_replaced(
 pub fn restore_refinements(planned: &mut Value, draft: &Value) {
     match (planned, draft) {
         (planned @ Value::Unknown(_), Value::Unknown(Some(_))) => planned.clone_from(draft),
-        (Value::Map(items), Value::Map(drafts)) => {
+        (Value::Map(items), drafts @ Value::Map(_)) => {
+            let mut drafts = InOrder::of(drafts);
             for (key, item) in items {
-                if let Some(draft) = drafts.get(key) {
+                if let Some(draft) = drafts.find(key) {
                     restore_refinements(item, draft);
                 }
             }
@@ -276,10 +303,7 @@ pub fn without_write_only(schema: &Schema, value: &mut Value) {
 
 fn strip(attributes: &Attributes, value: &mut Value) {
     let Value::Map(values) = value else { return };
-    for (name, attribute) in attributes {
-        let Some(value) = values.get_mut(name) else {
-            continue;
-        };
+    for (_, attribute, value) in side_by_side(attributes, values) {
         if attribute.write_only {
             *value = Value::Null;
             continue;

@@ -1,10 +1,10 @@
 //! The result of an apply, held to its plan.
 
-use super::{known, member, strip, trail::Trail};
+use super::{known, member, strip};
 use crate::{
-    path::Path,
+    path::{Path, Trail},
     schema::{Attribute, Attributes, Kind, Nesting, Schema},
-    value::Value,
+    value::{InOrder, Value},
 };
 
 /// The state to store after an apply: what was planned, verbatim, with the result in place of what was unknown. Also the paths where
@@ -34,14 +34,15 @@ fn settle_object(
     path: &Trail<'_>,
     differs: &mut Vec<Path>,
 ) -> Value {
+    let (mut planned, mut result) = (InOrder::of(planned), InOrder::of(result));
     let state = attributes.iter().map(|(name, attribute)| {
         let path = &Trail::Attribute(path, name);
         (
             name.clone(),
             settle_attribute(
                 attribute,
-                member(planned, name),
-                member(result, name),
+                planned.member(name),
+                result.member(name),
                 path,
                 differs,
             ),

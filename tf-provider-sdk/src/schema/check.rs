@@ -6,8 +6,8 @@ use regex_lite::Regex;
 use super::{Attributes, Kind, Nesting, Schema};
 use crate::{
     diagnostic::Diagnostics,
-    path::{Path, Step},
-    value::Value,
+    path::Trail,
+    value::{InOrder, Value},
 };
 
 /// One condition on a value.
@@ -143,58 +143,47 @@ fn within(len: usize, min: Option<u64>, max: Option<u64>) -> bool {
 
 pub(super) fn check(schema: &Schema, config: &Value) -> Diagnostics {
     let mut report = Diagnostics::none();
-    attributes(
-        &schema.attributes,
-        config,
-        &Path::root(),
-        false,
-        &mut report,
-    );
+    attributes(&schema.attributes, config, &Trail::Root, false, &mut report);
     report
 }
 
 fn attributes(
     schema: &Attributes,
     value: &Value,
-    path: &Path,
+    path: &Trail<'_>,
     secret: bool,
     report: &mut Diagnostics,
 ) {
-    let Value::Map(values) = value else { return };
+    let mut values = InOrder::of(value);
     for (name, attribute) in schema {
-        let Some(value) = values.get(name) else {
+        let Some(value) = values.find(name) else {
             continue;
         };
-        let path = path.then(Step::Attribute(name.clone()));
+        let path = &Trail::Attribute(path, name);
         let secret = secret || attribute.sensitive || attribute.write_only;
-        one(&attribute.checks, value, &path, secret, report);
+        one(&attribute.checks, value, path, secret, report);
         // Terraform itself says nothing of it before 1.15.
         if let Some(instead) = attribute.deprecated.as_ref().filter(|_| !value.is_null()) {
+            let path = path.to_path();
             report.warning(path.clone(), format!("{path} is deprecated"), instead);
         }
         let Kind::Nested(nesting, nested) = &attribute.kind else {
             continue;
         };
         match (nesting, value) {
-            (Nesting::Single, object) => attributes(nested, object, &path, secret, report),
+            (Nesting::Single, object) => attributes(nested, object, path, secret, report),
             (Nesting::List, Value::List(items)) => {
                 for (index, item) in items.iter().enumerate() {
-                    attributes(nested, item, &path.then(Step::Index(index)), secret, report);
+                    attributes(nested, item, &Trail::Index(path, index), secret, report);
                 }
             }
             // Terraform has no path into a set.
             (Nesting::Set, Value::List(items)) => items
                 .iter()
-                .for_each(|item| attributes(nested, item, &path, secret, report)),
+                .for_each(|item| attributes(nested, item, path, secret, report)),
             (Nesting::Map, Value::Map(items)) => {
                 for (key, item) in items {
-                    attributes(
-                        nested,
-                        item,
-                        &path.then(Step::Key(key.clone())),
-                        secret,
-                        report,
-                    );
+                    attributes(nested, item, &Trail::Key(path, key), secret, report);
                 }
             }
             _ => {}
@@ -202,24 +191,18 @@ fn attributes(
     }
 }
 
-fn one(checks: &[Check], value: &Value, path: &Path, secret: bool, report: &mut Diagnostics) {
+fn one(checks: &[Check], value: &Value, path: &Trail<'_>, secret: bool, report: &mut Diagnostics) {
     for check in checks {
         if let Check::Each(checks) = check {
             match value {
                 Value::List(items) => {
                     for (index, item) in items.iter().enumerate() {
-                        one(checks, item, &path.then(Step::Index(index)), secret, report);
+                        one(checks, item, &Trail::Index(path, index), secret, report);
                     }
                 }
                 Value::Map(items) => {
                     for (key, item) in items {
-                        one(
-                            checks,
-                            item,
-                            &path.then(Step::Key(key.clone())),
-                            secret,
-                            report,
-                        );
+                        one(checks, item, &Trail::Key(path, key), secret, report);
                     }
                 }
                 _ => {}
@@ -233,6 +216,7 @@ fn one(checks: &[Check], value: &Value, path: &Path, secret: bool, report: &mut 
                 Value::Map(items) => format!("{} elements", items.len()),
                 _ => "another type".to_owned(),
             };
+            let path = path.to_path();
             report.error(
                 path.clone(),
                 format!("Invalid value for {path}"),

@@ -1,9 +1,9 @@
 //! A path on the way down: borrowed, and made into a [`Path`] only where there is something to say about it.
 
-use crate::path::{Path, Step};
+use super::{Path, Step};
 
 #[derive(Clone, Copy)]
-pub(super) enum Trail<'a> {
+pub(crate) enum Trail<'a> {
     Root,
     Attribute(&'a Trail<'a>, &'a str),
     Key(&'a Trail<'a>, &'a str),
@@ -11,7 +11,7 @@ pub(super) enum Trail<'a> {
 }
 
 impl Trail<'_> {
-    pub(super) fn to_path(self) -> Path {
+    pub(crate) fn to_path(self) -> Path {
         match self {
             Trail::Root => Path::root(),
             Trail::Attribute(up, name) => up.to_path().then(Step::Attribute(name.into())),
