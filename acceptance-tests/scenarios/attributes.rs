@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Bench, actions, bench, named, service};
-use crate::terraform::OK;
+use crate::terraform::{FAILED, OK};
 
 /// An attribute, two values of it, and where it lands in the Deployment.
 struct Case {
@@ -292,4 +292,27 @@ fn what_only_terraform_acts_on_changes_nothing_on_the_cluster() {
         bench.main(&with(text)).applied();
         assert_eq!(written(), before, "{text}");
     }
+}
+
+#[test]
+fn a_label_that_names_another_tool_is_the_users_and_loomplanes_own_are_refused() {
+    let Some(bench) = bench("managedby") else {
+        return;
+    };
+    let managed_by = |bench: &Bench<'_>| {
+        bench.deployment("it")["metadata"]["labels"]["app.kubernetes.io/managed-by"].clone()
+    };
+    let with = |labels: &str| service(&format!("wait = false\n  labels = {{ {labels} }}"));
+    bench
+        .main(&with("\"app.kubernetes.io/managed-by\" = \"terraform\""))
+        .applied();
+    assert_eq!(managed_by(&bench), "terraform");
+    bench.main(&with("team = \"ml\"")).applied();
+    assert_eq!(managed_by(&bench), "loomplane");
+    bench.main(&with("\"loomplane.dev/service\" = \"other\""));
+    bench
+        .work
+        .plan()
+        .expect(FAILED)
+        .says("A key of Loomplane's own in labels");
 }

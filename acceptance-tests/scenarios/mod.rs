@@ -4,6 +4,7 @@
 //! One control plane serves all of them, with more GPU nodes than the shared one: services really roll out, and tests that
 //! run at the same time must not wait for each other's GPUs. What changes nodes takes a control plane of its own.
 
+mod asks;
 mod attributes;
 mod fault_runs;
 mod faults;

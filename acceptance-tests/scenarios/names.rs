@@ -106,7 +106,8 @@ fn g9_a_connection_that_is_gone_keeps_the_state_with_one_warning() {
         .work
         .plan()
         .expect(FAILED)
-        .says("There is no target prod");
+        .says("There is no target prod")
+        .says("`removed` block with `lifecycle { destroy = false }`");
     bench.main("");
     bench
         .work

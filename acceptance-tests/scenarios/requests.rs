@@ -50,7 +50,6 @@ fn g1_g2_what_no_target_can_do_is_refused_by_validate() {
         ("size = { memory = 64, shm = 64 }".to_owned(), "shm"),
         ("size = { cpu = -1 }".to_owned(), "cpu"),
         ("replicas = -1".to_owned(), "replicas"),
-        ("user = \"root\"".to_owned(), "user"),
         (
             "ports = [{ name = \"a\", port = 70000 }]".to_owned(),
             "port",
@@ -71,6 +70,39 @@ fn g1_g2_what_no_target_can_do_is_refused_by_validate() {
         assert!(run.text().contains(says), "{arguments}: {}", run.text());
         // The whole text is for a person: no Rust names, no quotes of types.
         assert!(!run.text().contains("Some("), "{}", run.text());
+    }
+}
+
+#[test]
+fn g5_what_no_cluster_takes_is_refused_at_plan_on_its_attribute() {
+    let Some(bench) = bench("g5values") else {
+        return;
+    };
+    for (arguments, says) in [
+        // A server takes names of users, and its own arguments.
+        ("user = \"root\"", "can't be used on a cluster"),
+        (
+            "restart = \"always\"",
+            "restart does not apply to a cluster",
+        ),
+        (
+            "volumes = { v = { mount_path = \"/v\" } }",
+            "A volume on a cluster needs a size",
+        ),
+        (
+            "rollout = { max_surge = \"0\", max_unavailable = \"0\" }",
+            "A rollout that can't move",
+        ),
+        (
+            "env = { A = \"1\" }\n  secret_env = { A = \"2\" }\n  secret_env_version = 1",
+            "Both env and secret_env set A",
+        ),
+    ] {
+        bench.main(&service(arguments));
+        let run = bench.work.plan().expect(FAILED).says(says);
+        let attribute = arguments.split(' ').next().unwrap_or_default();
+        let shown = format!("{attribute} = ");
+        assert!(run.text().contains(&shown), "{shown}: {}", run.text());
     }
 }
 

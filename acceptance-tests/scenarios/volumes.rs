@@ -214,3 +214,77 @@ fn g10_a_claim_of_someone_else_is_refused_until_it_is_given_to_the_service() {
         .says("A kept claim keeps its data");
     bench.work.expect_no_changes();
 }
+
+#[test]
+fn k8_an_imported_claim_of_another_name_goes_with_its_service_where_that_is_asked() {
+    let Some(bench) = bench("k8import") else {
+        return;
+    };
+    bench.connections(&[("prod", "storage_class = \"retain\"")], "");
+    let namespace = bench.namespace.name();
+    provision(&bench, "disk");
+    for (name, labels) in [
+        ("disk", json!({})),
+        ("it-data", json!({"loomplane.dev/service": "it"})),
+    ] {
+        bench.cluster.create(
+            &format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims"),
+            &json!({"metadata": {"name": name, "labels": labels}, "spec": {
+                "accessModes": ["ReadWriteOnce"], "storageClassName": "retain", "resources": {"requests": {"storage": "2Gi"}}}}),
+        );
+    }
+    bench.cluster.create(
+        &format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
+        &json!({"metadata": {"name": "it"}, "spec": {"selector": {"matchLabels": {"app": "it"}}, "template": {
+            "metadata": {"labels": {"app": "it"}}, "spec": {
+                "containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}]}}}}),
+    );
+    bench.main(&service(
+        "volumes = { data = { mount_path = \"/data\", size_gib = 2, delete_on_destroy = true } }",
+    ));
+    bench
+        .work
+        .import("loomplane_gpu_service.it", &format!("prod/{namespace}/it"))
+        .expect(OK);
+    bench.applied();
+    bench.work.destroy().expect(OK);
+    // The claim that was mounted went; the one that only has a name like ours did not.
+    assert_eq!(bench.left(), ["it-data"]);
+}
+
+#[test]
+fn k8_a_volume_that_grows_on_a_class_that_forbids_it_is_warned_of() {
+    let Some(bench) = bench("k8grow") else { return };
+    bench.connections(&[("prod", "storage_class = \"retain\"")], "");
+    provision(&bench, "it-data");
+    bench.main(&service(VOLUME)).applied();
+    bench.main(&service(&VOLUME.replace("size_gib = 2", "size_gib = 3")));
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("A volume may not be able to grow")
+        .says("allowVolumeExpansion");
+}
+
+#[test]
+fn k9_a_credential_that_can_t_list_storage_classes_is_told_what_it_lacks() {
+    let Some(bench) = bench("k9classes") else {
+        return;
+    };
+    let rules = json!([{"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["services", "secrets", "persistentvolumeclaims", "pods", "pods/log", "events"], "verbs": ["*"]}]);
+    let kubeconfig = bench
+        .cluster
+        .kubeconfig_for(bench.namespace.name(), "ci", &rules, false);
+    bench.connections_with(&kubeconfig, &[("prod", "storage_class = \"retain\"")], "");
+    bench.main(&service(VOLUME));
+    bench
+        .work
+        .plan()
+        .expect(FAILED)
+        .says("Loomplane can't list the storage classes of prod")
+        .says("`storageclasses`")
+        .says("volumes = {");
+}

@@ -22,6 +22,19 @@ pub struct Toleration {
     pub effect: String,
 }
 
+impl Toleration {
+    /// One that tolerates every taint.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            key: String::new(),
+            operator: TolerationOperator::Exists,
+            value: String::new(),
+            effect: String::new(),
+        }
+    }
+}
+
 /// How a toleration compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TolerationOperator {

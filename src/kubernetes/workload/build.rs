@@ -20,8 +20,11 @@ pub struct Objects {
     pub deployment: Value,
 }
 
+/// The recommended label that names the tool behind an object.
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
 /// Name of the volume behind /dev/shm.
-pub(super) const SHM_VOLUME: &str = "loomplane-shm";
+pub const SHM_VOLUME: &str = "loomplane-shm";
 
 /// Labels of every object of a service.
 #[must_use]
@@ -30,10 +33,10 @@ pub fn labels(spec: &ServiceSpec) -> BTreeMap<String, String> {
     labels
         .entry("app.kubernetes.io/name".to_owned())
         .or_insert_with(|| spec.name.clone());
-    labels.insert(
-        "app.kubernetes.io/managed-by".to_owned(),
-        "loomplane".to_owned(),
-    );
+    // Information for people: what is Loomplane's is told by its own label.
+    labels
+        .entry(MANAGED_BY.to_owned())
+        .or_insert_with(|| "loomplane".to_owned());
     labels.insert(SERVICE_LABEL.to_owned(), spec.name.clone());
     labels
 }

@@ -13,7 +13,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use build::{Objects, build};
+pub use build::{Objects, SHM_VOLUME, build};
 pub use claim::claim_problem;
 pub use identity::Identity;
 pub use observe::{Lens, Live, observe, unexpressed};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SERVICE_LABEL;
+use super::build::MANAGED_BY;
 use super::identity::Identity;
 use super::spec::{Placement, Rollout, ServiceSpec};
 
@@ -153,7 +154,7 @@ pub(super) fn to_import(mut live: ServiceSpec, identity: &Identity) -> ServiceSp
     live.labels.retain(|key, value| {
         !(is_foreign(key)
             || key == SERVICE_LABEL
-            || key == "app.kubernetes.io/managed-by"
+            || (key == MANAGED_BY && value == "loomplane")
             || (key == "app.kubernetes.io/name" && *value == name))
     });
     live.annotations.retain(|key, _| !is_foreign(key));

@@ -2,11 +2,12 @@
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
 //! - `plan.rs` what a plan says, `volumes.rs` of volumes; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
-//! - `cluster/` create, read, update, delete and import on a cluster, a file each; `server.rs` the same on an own server,
+//! - `cluster/` create, read, update, delete and import on a cluster, a file each, `cluster_values.rs` what may be typed there; `server.rs` the same on an own server,
 //!   `server_plan.rs` what a plan says there, `server_values.rs` what may be typed there, `container.rs` between the model and a container
 
 mod absorb;
 mod cluster;
+mod cluster_values;
 mod container;
 pub mod model;
 mod moved;
@@ -134,14 +135,17 @@ fn target_of<'a>(service: &GpuService, cx: &Context<'a, Client>) -> Result<On<'a
             ),
         )
         .at("target")),
-        Target::Missing => {
-            let mut error = cx.client.missing("target", name);
-            error.detail.push_str(
-                " To keep what runs there and forget it here, use a `removed` block with `lifecycle { destroy = false }`.",
-            );
-            Err(error)
-        }
+        Target::Missing => Err(missing(name, cx)),
     }
+}
+
+/// A target that is not configured any more, for what needs it (G9).
+fn missing(name: &str, cx: &Context<'_, Client>) -> Diagnostic {
+    let mut error = cx.client.missing("target", name);
+    error.detail.push_str(
+        " To keep what runs there and forget it here, use a `removed` block with `lifecycle { destroy = false }`.",
+    );
+    error
 }
 
 /// The same on each resource, so that Terraform folds the warnings into one (G9).

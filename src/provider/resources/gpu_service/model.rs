@@ -44,7 +44,7 @@ pub struct GpuService {
     pub args: Opt<Vec<Maybe<String>>>,
     /// Working directory.
     pub working_dir: Opt<String>,
-    /// User that the container runs as: `UID` or `UID:GID`; on a cluster as numbers.
+    /// User that the container runs as: `UID` or `UID:GID`, on a cluster as numbers; on a server names too.
     pub user: Opt<String>,
     /// Environment. Stored in the state: use `secret_env` for secrets.
     pub env: Opt<BTreeMap<String, Maybe<String>>>,

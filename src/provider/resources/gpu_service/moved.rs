@@ -52,39 +52,50 @@ pub(super) fn moved_from(source: &MoveSource) -> Option<Result<GpuService, Diagn
 }
 
 /// Looks for a moved object on each connection that it could be on, and takes all of it in. Nothing is changed.
+///
+/// One that does not answer does not stand in the way of another that has the object; one that is not known yet may have it.
 pub(super) async fn find(
     service: GpuService,
     cx: &Context<'_, Client>,
 ) -> Result<GpuService, Diagnostics> {
     let name = known(&service.name);
     let watched = watched(cx);
-    let mut places = Vec::new();
-    match service.namespace.known() {
+    let (mut places, mut silent) = (Vec::new(), Diagnostics::none());
+    let not_known = match service.namespace.known() {
         Some(namespace) => {
-            for target in cx.client.clusters().0 {
+            let (clusters, not_known) = cx.client.clusters();
+            for target in clusters {
                 let found = target
                     .cluster
-                    .read_service(namespace, &name, &watched.cancel)
-                    .await?;
-                if found.is_some() {
-                    places.push(format!("{}/{namespace}/{name}", target.name));
+                    .read_service(namespace, &name, &watched.cancel);
+                match found.await {
+                    Ok(Some(_)) => places.push(format!("{}/{namespace}/{name}", target.name)),
+                    Ok(None) => {}
+                    Err(error) => silent.push(report::cluster_error(&error)),
                 }
             }
+            not_known
         }
         None => {
-            for target in cx.client.servers().0 {
-                let found = target.server.read_service(&name, &watched.scope).await;
-                if found
-                    .map_err(|error| report::server_error(&target.name, &error))?
-                    .is_some()
-                {
-                    places.push(format!("{}/{name}", target.name));
+            let (servers, not_known) = cx.client.servers();
+            for target in servers {
+                match target.server.read_service(&name, &watched.scope).await {
+                    Ok(Some(_)) => places.push(format!("{}/{name}", target.name)),
+                    Ok(None) => {}
+                    Err(error) => silent.push(report::server_error(&target.name, &error)),
                 }
             }
+            not_known
         }
-    }
+    };
     match places.as_slice() {
         [place] => cluster::import(ImportId::Id(place.clone()), cx).await,
+        [] if silent.has_error() => Err(silent),
+        // G9: an unknown connection keeps the state.
+        [] if !not_known.is_empty() => {
+            cx.warn(super::unchecked());
+            Ok(service)
+        }
         [] => Err(Diagnostic::error(
             format!("The moved {name} is on no configured target"),
             "The state was taken over by a `moved` block, and no connection of the provider has the object. Add the connection that it is on, or take it out of the state with a `removed` block with `lifecycle { destroy = false }`.",

@@ -1,16 +1,18 @@
 //! What a plan says of a service: whether the target can meet the request, where it may run, and what it costs (G5, G8, K5, P4).
 
+use std::collections::BTreeMap;
+
 use tf_provider_sdk::{
     context::Context,
     diagnostic::{Diagnostic, Diagnostics},
-    field::{Computed, Opt},
+    field::{Computed, Maybe, Opt},
     resource::Change,
 };
 
 use super::{
     cluster::{DRIFTED, GONE, UNFINISHED},
-    known,
-    model::{GpuService, Placement},
+    cluster_values, known, missing,
+    model::{GpuService, Placement, Toleration},
     spec, validate, volumes,
 };
 use crate::{
@@ -18,6 +20,7 @@ use crate::{
         fit::{self, ClusterAsk, ClusterFit, fit_cluster},
         gpu::GpuRequest,
         price::{SharePrice, check_limit},
+        taint,
     },
     kubernetes::{Cancel, Error, TargetUid},
     provider::{
@@ -33,21 +36,13 @@ pub(super) async fn plan(
     change: &mut Change<GpuService>,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
-    if !cx.client.prices_known && change.is_create() {
-        cx.warn(Diagnostic::warning(
-            "Some prices are not known yet",
-            "`prices` of the provider holds values that are not applied yet. Estimates in this plan come without them.",
-        ));
-    }
     let Some(name) = change.planned.target.known().cloned() else {
         return Ok(());
     };
     let target = match cx.client.target(&name) {
         Target::Cluster(target) => target,
         Target::Server(target) => return super::server_plan::plan(change, target, cx).await,
-        Target::Missing if change.is_change() => {
-            return Err(cx.client.missing("target", &name).into());
-        }
+        Target::Missing if change.is_change() => return Err(missing(&name, cx).into()),
         Target::Missing => return Ok(()),
         Target::Unknown(_) => {
             if change.is_change() {
@@ -65,13 +60,18 @@ pub(super) async fn plan(
         }
     };
     if change.is_change() {
-        let misplaced = validate::misplaced_on_cluster(&change.planned);
-        if misplaced.has_error() {
-            return Err(misplaced);
+        let mut report = validate::misplaced_on_cluster(&change.planned);
+        cluster_values::check(&change.planned, &mut report);
+        if report.has_error() {
+            return Err(report);
         }
         change.planned.devices = Computed::null();
     }
-    if change.is_create() && change.planned.namespace.is_unknown() {
+    // One that is configured and not known yet is left so.
+    if change.is_create()
+        && change.planned.namespace.is_unknown()
+        && change.config.namespace.is_null()
+    {
         let cancel = Cancel::never();
         let namespace = target.cluster.default_namespace(&cancel);
         change.planned.namespace.0.0 = Opt::Known(
@@ -155,13 +155,33 @@ fn carry(change: &mut Change<GpuService>) {
     }
 }
 
-/// Whether target, GPUs and replicas are as they were: what placement and price depend on.
+/// Whether target, GPUs and replicas are as they were: what the price depends on (G8).
 pub(super) fn same_request(prior: &GpuService, planned: &GpuService) -> bool {
+    same_gpus(prior, planned) && prior.replicas == planned.replicas
+}
+
+fn same_gpus(prior: &GpuService, planned: &GpuService) -> bool {
     let gpu = |service: &GpuService| service.size.known().map(|size| size.gpu.clone());
-    prior.target == planned.target
-        && gpu(prior) == gpu(planned)
-        && prior.replicas == planned.replicas
-        && !planned.size.is_unknown()
+    same_target(prior, planned) && gpu(prior) == gpu(planned) && !planned.size.is_unknown()
+}
+
+/// Whether the service stays on its cluster, under whatever name: one that moves has another uid planned by now (G9).
+fn same_target(prior: &GpuService, planned: &GpuService) -> bool {
+    let uid = |service: &GpuService| {
+        let uid = service.target_uid.known();
+        uid.filter(|uid| !uid.is_empty()).cloned()
+    };
+    prior.target == planned.target || uid(prior).is_some_and(|prior| Some(prior) == uid(planned))
+}
+
+/// Whether the cluster is asked for no more than it was asked for before: such a request is not refused (G5).
+pub(super) fn same_ask(prior: &GpuService, planned: &GpuService) -> bool {
+    let replicas = |service: &GpuService| service.replicas.known().copied().unwrap_or(1);
+    same_gpus(prior, planned)
+        && !planned.replicas.is_unknown()
+        && replicas(planned) <= replicas(prior)
+        && prior.node_selector == planned.node_selector
+        && prior.tolerations == planned.tolerations
 }
 
 /// G9: another name for the same cluster changes nothing; another cluster makes a new service.
@@ -251,11 +271,10 @@ async fn gpus(
             .into());
         }
     };
-    let stayed = change
-        .prior
-        .as_ref()
-        .is_some_and(|prior| same_request(prior, planned));
-    if change.is_change() && stayed {
+    let prior = change.prior.as_ref();
+    let stayed = prior.is_some_and(|prior| same_ask(prior, planned));
+    let priced = prior.is_some_and(|prior| same_request(prior, planned));
+    if change.is_change() && stayed && priced {
         // Only a plan that creates an object or changes its request is refused (G5). K5: what was applied may admit no node any more.
         let drifted = cx.private::<bool>(DRIFTED) == Some(true);
         if drifted {
@@ -273,16 +292,7 @@ async fn gpus(
         }
         return limit(change);
     }
-    if planned.replicas.is_unknown()
-        || planned.node_selector.is_unknown()
-        || planned.tolerations.is_unknown()
-    {
-        change.planned.placement = admits(fit::Placement {
-            admission: crate::capacity::admission::admission(request.kind),
-            tolerations: Vec::new(),
-        });
-        return Ok(());
-    }
+    let open = planned.replicas.is_unknown() || is_open(planned);
     let outcome = look(change, target, request, cx).await;
     if !change.is_change() {
         // K5: what was applied admits no node any more; propose what does. Nothing else is said of an unchanged object.
@@ -293,14 +303,47 @@ async fn gpus(
         }
         return Ok(());
     }
-    let fit = outcome?
-        .map_err(|refusal| Diagnostics::from(report::refusal(refusal.render(), "size.gpu")))?;
+    let fit = match outcome? {
+        // Fewer pods of what is there: apply makes no more of what can't be met, and tells the price if there is one.
+        Err(_) if stayed => return Ok(()),
+        fit => fit?,
+    };
+    if open {
+        // What is not known yet was taken for what suits best: a refusal is certain, and nothing else is.
+        change.planned.placement = admits(fit.placement);
+        return Ok(());
+    }
     for warning in &fit.warnings {
         cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
     }
     change.planned.placement = admits(fit.placement);
-    set_price(&mut change.planned, &fit.price);
+    if !priced && cx.client.prices_known {
+        set_price(&mut change.planned, &fit.price);
+    } else if !priced {
+        // One of them could make this price another at apply: it is not known yet either (G8).
+        cx.warn(Diagnostic::warning(
+            "Some prices are not known yet",
+            "`prices` of the provider holds values that are not applied yet, so the prices of GPU services on clusters are known after apply. `max_hourly_usd` is checked then, before anything is made.",
+        ));
+    }
     limit(change)
+}
+
+/// Whether what is asked of nodes, beside the GPUs, is not wholly known.
+fn is_open(service: &GpuService) -> bool {
+    let selector = service.node_selector.known().into_iter().flatten();
+    let tolerations = service.tolerations.known().into_iter().flatten();
+    service.node_selector.is_unknown()
+        || service.tolerations.is_unknown()
+        || selector.map(|(_, value)| value).any(Maybe::is_unknown)
+        || tolerations.into_iter().any(is_open_toleration)
+}
+
+fn is_open_toleration(it: &Toleration) -> bool {
+    it.key.is_unknown()
+        || it.operator.is_unknown()
+        || it.value.is_unknown()
+        || it.effect.is_unknown()
 }
 
 /// Holds a service's request against what the cluster has now.
@@ -309,7 +352,7 @@ pub(super) async fn look(
     target: &ClusterTarget,
     request: GpuRequest,
     cx: &Context<'_, Client>,
-) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
+) -> Result<Result<ClusterFit, Diagnostic>, Diagnostics> {
     let previous = change
         .prior
         .as_ref()
@@ -319,7 +362,7 @@ pub(super) async fn look(
 }
 
 /// The warning that what was applied admits no node any more (K5).
-fn renewed(fit: &ClusterFit) -> Option<&fit::FitWarning> {
+pub(super) fn renewed(fit: &ClusterFit) -> Option<&fit::FitWarning> {
     fit.warnings
         .iter()
         .find(|warning| matches!(warning, fit::FitWarning::PlacementRenewed { .. }))
@@ -329,27 +372,33 @@ fn kind_of(service: &GpuService) -> Option<&String> {
     service.size.known()?.gpu.known()?.kind.known()
 }
 
-/// Holds a request against what the cluster has, with the placement that was applied before.
+/// Holds a request against what the cluster has, with the placement that was applied before. What is not known yet is taken for
+/// what suits best. A refusal is on the attribute that caused it (G5).
 pub(super) async fn held_against(
     service: &GpuService,
     previous: Option<&fit::Placement>,
     target: &ClusterTarget,
     request: GpuRequest,
     cx: &Context<'_, Client>,
-) -> Result<Result<ClusterFit, Box<fit::ClusterRefusal>>, Diagnostics> {
+) -> Result<Result<ClusterFit, Diagnostic>, Diagnostics> {
     let cancel = Cancel::never();
     let view = cx
         .run(target.view(&cancel))
         .await
         .map_err(|why| report::interrupted("list nodes", why))??;
-    let node_selector = spec::map(&service.node_selector);
-    let tolerations: Vec<_> = service
-        .tolerations
-        .known()
-        .into_iter()
-        .flatten()
-        .map(|it| spec::domain_toleration(&spec::toleration(it)))
+    let selector = service.node_selector.known().into_iter().flatten();
+    let node_selector = selector
+        .filter_map(|(key, value)| Some((key.clone(), value.known()?.clone())))
         .collect();
+    let listed = || service.tolerations.known().into_iter().flatten();
+    let open = service.tolerations.is_unknown() || listed().any(is_open_toleration);
+    let tolerations: Vec<_> = if open {
+        vec![taint::Toleration::everything()]
+    } else {
+        listed()
+            .map(|it| spec::domain_toleration(&spec::toleration(it)))
+            .collect()
+    };
     let ask = ClusterAsk {
         target: &target.name,
         request,
@@ -363,7 +412,19 @@ pub(super) async fn held_against(
         previous,
         prices: &cx.client.prices,
     };
-    Ok(fit_cluster(view.seen(), &target.declared, &ask))
+    let fits = |ask: &ClusterAsk<'_>| fit_cluster(view.seen(), &target.declared, ask);
+    Ok(fits(&ask).map_err(|refusal| {
+        let anywhere = ClusterAsk {
+            node_selector: &BTreeMap::new(),
+            ..ask
+        };
+        let cause = if !node_selector.is_empty() && fits(&anywhere).is_ok() {
+            "node_selector"
+        } else {
+            "size.gpu"
+        };
+        report::refusal(refusal.render(), cause)
+    }))
 }
 
 fn admits(placement: fit::Placement) -> Computed<Placement> {

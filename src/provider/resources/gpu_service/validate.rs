@@ -1,12 +1,18 @@
 //! What a configuration must satisfy, beyond what the field types say. Unknown values satisfy everything.
 
-use tf_provider_sdk::{diagnostic::Diagnostics, field::Opt};
+use std::collections::BTreeMap;
 
-use super::model::{AccessMode, GpuService};
+use tf_provider_sdk::diagnostic::Diagnostics;
+
+use super::{
+    model::{GpuService, Protocol},
+    spec::number,
+};
 use crate::{
     capacity::{
         gpu::GpuRequest,
         size::{Cpu, check_memory},
+        volume::{AccessMode, check_replicas},
     },
     kubernetes::workload::RunAs,
 };
@@ -23,10 +29,11 @@ pub(super) fn validate(service: &GpuService, report: &mut Diagnostics) {
         {
             report.error("size.shm", "Invalid size", why.to_string());
         }
+        // A kind that is none is none for any count.
         if let Some((kind, count)) = size
             .gpu
             .known()
-            .and_then(|gpu| Some((gpu.kind.known()?, gpu.count.known()?)))
+            .and_then(|gpu| Some((gpu.kind.known()?, gpu.count.known().unwrap_or(&1))))
             && let Err(why) = GpuRequest::parse(kind, *count)
         {
             report.error(
@@ -36,14 +43,12 @@ pub(super) fn validate(service: &GpuService, report: &mut Diagnostics) {
             );
         }
     }
-    if let Some(Err(why)) = service.user.known().map(|user| RunAs::parse(user)) {
-        report.error("user", "Invalid user", why);
-    }
     if let Some(timeouts) = &service.timeouts {
         timeouts.check(report);
     }
     ports(service, report);
     volumes(service, report);
+    variables(service, report);
     if !service.secret_env.is_null() && service.secret_env_version.is_null() {
         report.error(
             "secret_env_version",
@@ -69,7 +74,11 @@ fn ports(service: &GpuService, report: &mut Diagnostics) {
             );
         }
         let same = |other: &super::model::Port| {
-            other.port.known() == port.port.known() && other.protocol == port.protocol
+            let protocol =
+                |it: &super::model::Port| it.protocol.known().copied().unwrap_or(Protocol::Tcp);
+            other.port.known() == port.port.known()
+                && !other.protocol.is_unknown()
+                && protocol(other) == protocol(port)
         };
         if port.port.known().is_some()
             && !port.protocol.is_unknown()
@@ -84,30 +93,40 @@ fn ports(service: &GpuService, report: &mut Diagnostics) {
     }
 }
 
+/// A variable comes from one place: which of two wins would depend on the target.
+fn variables(service: &GpuService, report: &mut Diagnostics) {
+    let env = service.env.known().into_iter().flatten();
+    let env = env.map(|(name, _)| ("env", name));
+    let secret = service.secret_env.known().into_iter().flatten();
+    let secret = secret.map(|(name, _)| ("secret_env", name));
+    let from = service.env_from.known().into_iter().flatten();
+    let from = from.filter_map(|it| Some(("env_from", it.name.known()?)));
+    let mut seen = BTreeMap::new();
+    for (place, name) in env.chain(from).chain(secret) {
+        if let Some(earlier) = seen.insert(name, place) {
+            let detail = if earlier == place {
+                format!("{place} sets {name} twice: leave one of them out.")
+            } else {
+                format!("Both {earlier} and {place} set {name}: leave one of them out.")
+            };
+            report.error(place, "One variable twice", detail);
+        }
+    }
+}
+
 /// K10: pods of one service share a volume only where it says so.
 fn volumes(service: &GpuService, report: &mut Diagnostics) {
-    let several = service
-        .replicas
-        .known()
-        .is_some_and(|replicas| *replicas > 1);
-    for (name, volume) in service.volumes.known().into_iter().flatten() {
-        let shared = match &volume.access_mode {
-            Opt::Known(mode) => {
-                matches!(mode, AccessMode::ReadWriteMany | AccessMode::ReadOnlyMany)
-            }
-            Opt::Null => false,
-            Opt::Unknown => true,
-        };
-        if several && !shared {
-            report.error(
-                "volumes",
-                "Several replicas can't share this volume",
-                format!(
-                    "Asked for {} replicas with the volume {name:?}, which one node at a time can mount. Set its access_mode to \"ReadWriteMany\" (the storage class must offer it), or replicas = 1.",
-                    service.replicas.known().copied().unwrap_or_default()
-                ),
-            );
-        }
+    let replicas = number(service.replicas.known()).unwrap_or(1);
+    let volumes = service.volumes.known().into_iter().flatten();
+    let modes = volumes
+        .filter(|(_, volume)| !volume.access_mode.is_unknown())
+        .map(|(name, volume)| (name.as_str(), access_mode(volume)));
+    if let Err(why) = check_replicas(replicas, modes) {
+        report.error(
+            "volumes",
+            "Several replicas can't share this volume",
+            why.to_string(),
+        );
     }
 }
 
@@ -129,6 +148,9 @@ pub(super) fn misplaced_on_cluster(service: &GpuService) -> Diagnostics {
         ),
         ("ports", ports.into_iter().flatten().any(published)),
     ];
+    if let Some(Err(why)) = service.user.known().map(|user| RunAs::parse(user)) {
+        report.error("user", "Invalid user", why);
+    }
     let target = service.target.known().map_or("", String::as_str);
     for (name, _) in set.into_iter().filter(|(_, set)| *set) {
         let what = if name == "ports" {
@@ -152,4 +174,14 @@ pub(super) fn misplaced_on_cluster(service: &GpuService) -> Diagnostics {
         }
     }
     report
+}
+
+fn access_mode(volume: &super::model::Volume) -> AccessMode {
+    use super::model::AccessMode as Model;
+    match volume.access_mode.known() {
+        None | Some(Model::ReadWriteOnce) => AccessMode::ReadWriteOnce,
+        Some(Model::ReadWriteOncePod) => AccessMode::ReadWriteOncePod,
+        Some(Model::ReadOnlyMany) => AccessMode::ReadOnlyMany,
+        Some(Model::ReadWriteMany) => AccessMode::ReadWriteMany,
+    }
 }

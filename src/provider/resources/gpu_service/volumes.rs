@@ -40,6 +40,16 @@ pub(super) async fn check(
         .iter()
         .filter(|(name, _)| !prior.contains_key(*name))
         .collect();
+    let grows = |(name, volume): (&String, &Volume)| {
+        let size = |it: &Volume| it.size_gib.known().copied();
+        prior
+            .get(name)
+            .is_some_and(|before| size(volume) > size(before))
+    };
+    let growing = planned.iter().any(grows);
+    if growing {
+        growth(target, cx).await;
+    }
     if new.is_empty() {
         return Ok(());
     }
@@ -73,14 +83,55 @@ fn unchangeable(name: &str, before: &Volume, volume: &Volume) -> Result<(), Diag
     Ok(())
 }
 
+/// A claim grows only where its class lets it. Whether it is of the class that the connection picks now is not looked up for a warning.
+async fn growth(target: &ClusterTarget, cx: &Context<'_, Client>) {
+    let cancel = Cancel::never();
+    let Ok(Ok(classes)) = cx.run(target.cluster.storage_classes(&cancel)).await else {
+        return;
+    };
+    let picked = target.storage_class.as_deref();
+    if let Some(class) = classes
+        .iter()
+        .find(|class| Some(class.name.as_str()) == picked && !class.expandable)
+    {
+        cx.warn(
+            Diagnostic::warning(
+                "A volume may not be able to grow",
+                format!(
+                    "A larger size_gib is asked for, and the storage class {:?} of {} does not allow volumes to grow. The API server refuses that at apply, if the claim is of this class. Set `allowVolumeExpansion: true` on the class first, if its driver can do it.",
+                    class.name, target.name
+                ),
+            )
+            .at("volumes"),
+        );
+    }
+}
+
+/// K8 needs a look at the class. A credential that is limited to some namespaces may not have it (K9).
+fn not_listed(target: &str, error: &Error) -> Diagnostic {
+    Diagnostic::error(
+        format!("Loomplane can't list the storage classes of {target}, so it can't check volumes"),
+        format!(
+            "Volumes need a storage class with reclaim policy Retain and a declared volume binding mode, and which one has them is not to be seen: {}. Allow `get` and `list` on `storageclasses` (API group storage.k8s.io) with a ClusterRole and a ClusterRoleBinding for this credential: the guide on rights in the cluster has both.",
+            error.render().lines().next().unwrap_or_default()
+        ),
+    )
+    .at("volumes")
+}
+
 /// K8: a volume needs a class that retains.
 async fn class(target: &ClusterTarget, cx: &Context<'_, Client>) -> Result<(), Diagnostics> {
     let cancel = Cancel::never();
-    let classes = cx
+    let listed = cx
         .run(target.cluster.storage_classes(&cancel))
         .await
-        .map_err(|why| report::interrupted("list storage classes", why))??;
-    let classes: Vec<_> = classes
+        .map_err(|why| report::interrupted("list storage classes", why))?;
+    let listed = match listed {
+        Ok(classes) => classes,
+        Err(error) if error.is_forbidden() => return Err(not_listed(&target.name, &error).into()),
+        Err(error) => return Err(error.into()),
+    };
+    let classes: Vec<_> = listed
         .iter()
         .map(|class| StorageClass {
             name: class.name.clone(),

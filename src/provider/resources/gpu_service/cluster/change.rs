@@ -21,8 +21,8 @@ use super::{
         plan::{self, PLACEMENT, limit, look, set_price},
         spec::to_spec,
     },
-    DRIFTED, GONE, SECRET_NAMES, TOKEN, UNFINISHED, gone, has_gpus, listed, remember, request_of,
-    show, show_new, uid_of,
+    DRIFTED, GONE, SECRET_NAMES, TOKEN, UNFINISHED, gone, has_gpus, is_ours, listed, remember,
+    request_of, same_cluster, show, show_new, uid_of,
     wait::{finish, waits},
 };
 use crate::{
@@ -34,7 +34,6 @@ use crate::{
     provider::{
         cancel::watched,
         client::{Client, ClusterTarget},
-        report,
     },
 };
 
@@ -141,6 +140,7 @@ pub(in super::super) async fn update(
     cx: &Context<'_, Client>,
 ) -> Result<GpuService, Failed<GpuService>> {
     let watched = watched(cx);
+    same_cluster(target, &change.planned, &watched.cancel).await?;
     let fit = check(target, &change, cx).await?;
     let mut planned = change.planned.clone();
     let namespace = planned.namespace.known().cloned().unwrap_or_default();
@@ -149,7 +149,7 @@ pub(in super::super) async fn update(
         .read_service(&namespace, &known(&planned.name), &watched.cancel)
         .await
         .map_err(Diagnostics::from)?;
-    let found = match found.filter(|found| !found.going) {
+    let found = match found.filter(|found| !found.going && is_ours(found, cx)) {
         Some(found) => found,
         None if cx.private::<bool>(GONE) == Some(true) => return create(target, change, cx).await,
         None => return Err(gone(&planned, target).into()),
@@ -233,11 +233,11 @@ async fn check(
             if change
                 .prior
                 .as_ref()
-                .is_some_and(|prior| plan::same_request(prior, &change.planned)) =>
+                .is_some_and(|prior| plan::same_ask(prior, &change.planned)) =>
         {
             Ok(None)
         }
-        Err(refusal) => Err(report::refusal(refusal.render(), "size.gpu").into()),
+        Err(refusal) => Err(refusal.into()),
     }
 }
 
@@ -288,7 +288,12 @@ fn options(
 /// Fills in what was not known at plan and does not depend on how the rollout goes.
 fn settle_unknown(planned: &mut GpuService, fit: Option<&ClusterFit>) {
     if planned.hourly_usd.is_unknown() || planned.price.is_unknown() {
-        set_price(planned, fit.map_or(&SharePrice::NoShare, |fit| &fit.price));
+        let none = if has_gpus(planned) {
+            SharePrice::Unknown { elsewhere: None }
+        } else {
+            SharePrice::NoShare
+        };
+        set_price(planned, fit.map_or(&none, |fit| &fit.price));
     }
     planned.devices = Computed::null();
     planned.nodes = Computed(fit.map(ClusterFit::render_nodes).into());

@@ -6,7 +6,7 @@ use tf_provider_sdk::{context::Context, diagnostic::Diagnostics};
 
 use super::{
     super::{known, model::GpuService},
-    TOKEN, UID, claims_to_delete, other_cluster, uid_of,
+    TOKEN, UID, claims_to_delete, same_cluster,
 };
 use crate::{
     kubernetes::Deletion,
@@ -22,17 +22,10 @@ pub(in super::super) async fn delete(
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
     let watched = watched(cx);
-    let uid = uid_of(target, &watched.cancel).await?;
-    if let (Some(stored), Some(found)) = (
-        service.target_uid.known().filter(|uid| !uid.is_empty()),
-        uid.known().filter(|uid| !uid.is_empty()),
-    ) && stored != found
-    {
-        return Err(other_cluster(target, stored, found).into());
-    }
+    same_cluster(target, &service, &watched.cancel).await?;
     let deletion = Deletion {
         namespace: service.namespace.known().cloned().unwrap_or_default(),
-        claims: claims_to_delete(&service),
+        claims: claims_to_delete(&service, cx),
         name: known(&service.name),
         uid: cx.private(UID),
         token: cx.private(TOKEN),

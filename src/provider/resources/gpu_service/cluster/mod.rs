@@ -9,6 +9,8 @@ mod import;
 mod read;
 mod wait;
 
+use std::collections::BTreeMap;
+
 use tf_provider_sdk::{
     context::Context,
     diagnostic::{Diagnostic, Diagnostics},
@@ -32,6 +34,8 @@ const UID: &str = "uid";
 const SECRET_NAMES: &str = "secret_env";
 /// Says that an apply ended before its rollout did: the next plan goes on with it.
 pub(super) const UNFINISHED: &str = "unfinished";
+/// Names of claims that are not called after the service, by volume.
+const CLAIMS: &str = "claims";
 /// Token of a creation that failed before it knew its Deployment.
 const TOKEN: &str = "token";
 /// Says that the last refresh found the Deployment gone and parts of the service left: the next plan makes it anew, or deletes them.
@@ -72,13 +76,38 @@ fn remember(cx: &Context<'_, Client>, applied: &[Applied], spec: &ServiceSpec) {
 }
 
 /// The claims that go with a service.
-fn claims_to_delete(service: &GpuService) -> Vec<String> {
+fn claims_to_delete(service: &GpuService, cx: &Context<'_, Client>) -> Vec<String> {
     let name = known(&service.name);
+    let own = cx.private::<BTreeMap<String, String>>(CLAIMS);
+    let own = own.unwrap_or_default();
     let volumes = service.volumes.known().into_iter().flatten();
     volumes
         .filter(|(_, volume)| volume.delete_on_destroy)
-        .map(|(volume, _)| format!("{name}-{volume}"))
+        .map(|(volume, _)| {
+            let own = own.get(volume).cloned();
+            own.unwrap_or_else(|| format!("{name}-{volume}"))
+        })
         .collect()
+}
+
+/// Claims of an imported or moved Deployment have names of their own.
+fn remember_claims(service: &GpuService, found: &Found, cx: &Context<'_, Client>) {
+    let name = known(&service.name);
+    let own = found.identity.claims.iter();
+    let own: BTreeMap<_, _> = own
+        .filter(|(volume, claim)| **claim != format!("{name}-{volume}"))
+        .collect();
+    cx.set_private(CLAIMS, Some(&own).filter(|own| !own.is_empty()));
+}
+
+/// Whether what was found under the name is what the state knows: it may have been deleted and made again by someone else.
+fn is_ours(found: &Found, cx: &Context<'_, Client>) -> bool {
+    match (cx.private::<String>(UID), cx.private::<String>(TOKEN)) {
+        (Some(stored), _) => stored == found.uid,
+        // A creation failed before it knew its Deployment: this is it, or another apply's.
+        (None, Some(token)) => found.unfinished == Some(token),
+        (None, None) => true,
+    }
 }
 
 /// Objects for a sentence.
@@ -108,12 +137,32 @@ fn gone(service: &GpuService, target: &ClusterTarget) -> Diagnostic {
     Diagnostic::error(
         "The service is gone",
         format!(
-            "Deployment {}/{} is no longer on cluster {}: something else deleted it meanwhile. Run a plan again: it proposes to make it anew.",
+            "Deployment {}/{} is no longer on cluster {}, or another one has its name: something else deleted it meanwhile. Nothing was changed. Run a plan again: it proposes to make it anew.",
             service.namespace.known().map_or("", String::as_str),
             known(&service.name),
             target.name
         ),
     )
+}
+
+/// The UID of the cluster behind the connection.
+///
+/// # Errors
+/// Where it is another than the service is on: another uid behind a known target is never "gone" (G9).
+async fn same_cluster(
+    target: &ClusterTarget,
+    service: &GpuService,
+    cancel: &Cancel,
+) -> Result<Stable<String>, Diagnostics> {
+    let uid = uid_of(target, cancel).await?;
+    let stored = service.target_uid.known().filter(|uid| !uid.is_empty());
+    let found = uid.known().filter(|uid| !uid.is_empty());
+    match (stored, found) {
+        (Some(stored), Some(found)) if stored != found => {
+            Err(other_cluster(target, stored, found).into())
+        }
+        _ => Ok(uid),
+    }
 }
 
 async fn uid_of(target: &ClusterTarget, cancel: &Cancel) -> Result<Stable<String>, Diagnostics> {

@@ -2,7 +2,7 @@
 
 use tf_provider_sdk::{
     context::Context,
-    diagnostic::Diagnostics,
+    diagnostic::{Diagnostic, Diagnostics},
     field::{Computed, Opt},
 };
 
@@ -12,11 +12,11 @@ use super::{
         known,
         model::GpuService,
         placement,
-        plan::{PLACEMENT, held_against, set_price},
+        plan::{PLACEMENT, held_against, renewed, set_price},
         spec::to_spec,
     },
-    DRIFTED, GONE, SECRET_NAMES, TOKEN, UID, UNFINISHED, claims_to_delete, listed, other_cluster,
-    request_of, show, uid_of,
+    DRIFTED, GONE, SECRET_NAMES, TOKEN, UID, UNFINISHED, claims_to_delete, is_ours, listed,
+    remember_claims, request_of, same_cluster, show,
 };
 use crate::{
     capacity::{fit, price::SharePrice},
@@ -36,16 +36,9 @@ pub(in super::super) async fn read(
     cx: &Context<'_, Client>,
 ) -> Result<Option<GpuService>, Diagnostics> {
     let watched = watched(cx);
-    let uid = uid_of(target, &watched.cancel).await?;
-    match (
-        service.target_uid.known().filter(|uid| !uid.is_empty()),
-        uid.known().filter(|uid| !uid.is_empty()),
-    ) {
-        (Some(stored), Some(found)) if stored != found => {
-            return Err(other_cluster(target, stored, found).into());
-        }
-        (None, Some(_)) => service.target_uid = uid,
-        _ => {}
+    let uid = same_cluster(target, &service, &watched.cancel).await?;
+    if uid.known().is_some_and(|uid| !uid.is_empty()) {
+        service.target_uid = uid;
     }
     let namespace = service.namespace.known().cloned().unwrap_or_default();
     let Some(found) = target
@@ -55,19 +48,14 @@ pub(in super::super) async fn read(
     else {
         return without_deployment(target, service, &namespace, &watched.cancel, cx).await;
     };
-    let ours = match (cx.private::<String>(UID), cx.private::<String>(TOKEN)) {
-        (Some(stored), _) => stored == found.uid,
-        // A creation failed before it knew its Deployment: this is it, or another apply's.
-        (None, Some(token)) => found.unfinished == Some(token),
-        (None, None) => true,
-    };
-    if !ours {
+    if !is_ours(&found, cx) {
         // Deleted and made again by someone else: ours is gone, and that one is not ours.
         return Ok(None);
     }
     cx.set_private(UID, Some(&found.uid));
     cx.set_private::<String>(TOKEN, None);
     cx.set_private(GONE, found.going.then_some(true));
+    remember_claims(&service, &found, cx);
     let placement = cx.private::<fit::Placement>(PLACEMENT);
     let mut set = to_spec(&service, placement.as_ref(), None)?;
     set.secret_env = cx.private(SECRET_NAMES).unwrap_or_default();
@@ -107,7 +95,7 @@ async fn without_deployment(
     cancel: &Cancel,
     cx: &Context<'_, Client>,
 ) -> Result<Option<GpuService>, Diagnostics> {
-    let claims = claims_to_delete(&service);
+    let claims = claims_to_delete(&service, cx);
     let left = target
         .cluster
         .leftovers(namespace, &known(&service.name), &claims, cancel)
@@ -130,14 +118,41 @@ pub(super) async fn refresh_fit(
     match request_of(service) {
         Ok(Some(request)) => match held_against(service, placement, target, request, cx).await? {
             Ok(fit) => {
-                set_price(service, &fit.price);
+                // While an override is not known yet, another price than the stored one would be none.
+                if cx.client.prices_known {
+                    set_price(service, &fit.price);
+                }
                 service.nodes = fit.render_nodes().into();
+                if placement.is_some() && renewed(&fit).is_some() {
+                    cx.warn(unadmitted(
+                        service,
+                        target,
+                        "The plan proposes a placement that does.",
+                    ));
+                }
             }
-            Err(_) => service.nodes = Vec::new().into(),
+            Err(refusal) => {
+                service.nodes = Vec::new().into();
+                if placement.is_some() && service.replicas.known() != Some(&0) {
+                    cx.warn(unadmitted(service, target, &refusal.detail));
+                }
+            }
         },
         Ok(None) => set_price(service, &SharePrice::NoShare),
         // An imported object whose kind can't be told.
         Err(_) => set_price(service, &SharePrice::Unknown { elsewhere: None }),
     }
     Ok(())
+}
+
+/// K5: no node of the cluster admits the pods as they were placed. Those that run stay; a new one would find no place.
+fn unadmitted(service: &GpuService, target: &ClusterTarget, more: &str) -> Diagnostic {
+    Diagnostic::warning(
+        format!("No node of {} admits the pods of a GPU service any more", target.name),
+        format!(
+            "The placement of {} was applied for nodes that are gone or have changed. Pods that run stay where they are; one that is made again will find no node. {more}",
+            known(&service.name)
+        ),
+    )
+    .at("size.gpu")
 }
