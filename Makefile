@@ -11,7 +11,7 @@ PLUGINS ?= $(HOME)/.terraform.d/plugins
 export CLUSTER KIND COUNT REFUSED_KIND
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart quickstart-stop test lint unit acceptance bench fuzz fault-runs test-hosts docs build install
+.PHONY: help quickstart quickstart-stop test lint unit acceptance bench fuzz fault-runs test-hosts docs build order-functions install
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -41,7 +41,7 @@ fuzz: ## the decoders on random and damaged input, FUZZ_SECONDS (300) each
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 LOOMPLANE_FUZZ_SECONDS=$${FUZZ_SECONDS:-300} \
 	  $(CARGO) test --workspace --locked --release --lib --tests -- fuzz_ --nocapture --test-threads=1
 
-fault-runs: ## 320 runs of the CLI in each of which one thing goes wrong, with a table of what came of them (half an hour)
+fault-runs: ## runs of the CLI in each of which one thing goes wrong, until it struck in 300, with a table (half an hour)
 	LOOMPLANE_TEST_HEAVY=1 $(CARGO) test --locked --test acceptance -- fault_runs
 
 test-hosts: ## the CLI tests on the oldest supported Terraform and OpenTofu too (builds both: minutes)
@@ -52,6 +52,9 @@ docs: ## write docs/ from the schemas and examples/
 
 build: ## the provider as released, and where it is: static on Linux with musl, else dynamic
 	@scripts/release.sh
+
+order-functions: ## write scripts/functions.ld, by which the released binary needs less memory (valgrind; minutes)
+	@scripts/order-functions.py
 
 install: ## into the local plugin folder, where Terraform and OpenTofu find it at init (PLUGINS=...)
 	binary=$$(scripts/release.sh); for host in registry.terraform.io registry.opentofu.org; do \

@@ -30,7 +30,7 @@ pub(crate) trait AnyDataSource<C: Send + Sync>: Send + Sync {
             .map_err(|why| super::schema_fault(self.name(), &why))
     }
     /// Judges a configuration.
-    fn validate(&self, config: &Value) -> Diagnostics;
+    fn validate(&self, config: Value) -> Diagnostics;
     /// Reads it.
     async fn read(&self, config: &Value, at: &At<'_, C>) -> Result<Value, Diagnostics>;
 }
@@ -45,7 +45,7 @@ impl<D: DataSource> AnyDataSource<D::Client> for Typed<D> {
         self.prepared(Role::Other, 0)
     }
 
-    fn validate(&self, config: &Value) -> Diagnostics {
+    fn validate(&self, config: Value) -> Diagnostics {
         match self.prepared(Role::Other, 0) {
             Ok(prepared) => validate::<D>(&prepared.schema, config, D::validate),
             Err(why) => super::schema_fault(D::TYPE, &why).into(),

@@ -30,7 +30,7 @@ pub(crate) trait AnyEphemeral<C: Send + Sync>: Send + Sync {
             .map_err(|why| super::schema_fault(self.name(), &why))
     }
     /// Judges a configuration.
-    fn validate(&self, config: &Value) -> Diagnostics;
+    fn validate(&self, config: Value) -> Diagnostics;
     /// Opens it.
     async fn open(&self, config: &Value, at: &At<'_, C>) -> Result<Opened<Value>, Diagnostics>;
     /// Keeps it open.
@@ -49,7 +49,7 @@ impl<E: Ephemeral> AnyEphemeral<E::Client> for Typed<E> {
         self.prepared(Role::Other, 0)
     }
 
-    fn validate(&self, config: &Value) -> Diagnostics {
+    fn validate(&self, config: Value) -> Diagnostics {
         match self.prepared(Role::Other, 0) {
             Ok(prepared) => validate::<E>(&prepared.schema, config, E::validate),
             Err(why) => super::schema_fault(E::TYPE, &why).into(),

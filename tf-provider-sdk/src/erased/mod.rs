@@ -193,10 +193,10 @@ fn warn_of(differs: Vec<Path>, against: &str, report: &mut Diagnostics) {
 /// The schema's own checks and the author's.
 fn validate<T: DeserializeOwned>(
     schema: &Schema,
-    config: &Value,
+    config: Value,
     author: impl FnOnce(&T, &mut Diagnostics),
 ) -> Diagnostics {
-    let mut report = schema.check(config);
+    let mut report = schema.check(&config);
     if report.has_error() {
         return report;
     }

@@ -34,7 +34,7 @@ pub(crate) trait AnyResource<C: Send + Sync>: Send + Sync {
     /// [`Resource::IDENTITY`].
     fn identity(&self) -> &'static [&'static str];
     /// Judges a configuration.
-    fn validate(&self, config: &Value) -> Diagnostics;
+    fn validate(&self, config: Value) -> Diagnostics;
     /// Plans; the paths are those that need a new object.
     async fn plan(
         &self,
@@ -90,7 +90,7 @@ impl<R: Resource> Typed<R> {
     ) -> Result<Option<Change<R>>, Diagnostics> {
         let Prepared { schema, .. } = self.prepare()?;
         let (Some(config), Some(planned)) = (
-            decode::<R>(&plan::with_defaults(schema, &input.config))?,
+            decode::<R>(&plan::with_defaults(schema, input.config.clone()))?,
             decode::<R>(&draft.planned)?,
         ) else {
             return Ok(None);
@@ -127,7 +127,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
         R::IDENTITY
     }
 
-    fn validate(&self, config: &Value) -> Diagnostics {
+    fn validate(&self, config: Value) -> Diagnostics {
         match self.prepare() {
             Ok(prepared) => validate::<R>(&prepared.schema, config, R::validate),
             Err(why) => why.into(),
@@ -210,7 +210,7 @@ impl<R: Resource> AnyResource<R::Client> for Typed<R> {
             }
         } else {
             make_or_change::<R>(
-                &plan::with_defaults(&prepared.schema, &config),
+                &plan::with_defaults(&prepared.schema, config),
                 &prior,
                 &planned,
                 at,

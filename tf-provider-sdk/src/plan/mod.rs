@@ -107,10 +107,22 @@ impl Attribute {
 }
 
 /// A configuration with the defaults of what it leaves out: what an author's struct is read from.
-pub fn with_defaults(schema: &Schema, config: &Value) -> Value {
-    let mut filled = config.clone();
-    fill(&schema.attributes, config, &mut filled);
-    filled
+pub fn with_defaults(schema: &Schema, mut config: Value) -> Value {
+    fill_in(&schema.attributes, &mut config);
+    config
+}
+
+/// Defaults in place of the nulls of a configuration.
+fn fill_in(attributes: &Attributes, config: &mut Value) {
+    let Value::Map(values) = config else { return };
+    complete(attributes, values);
+    for (_, attribute, value) in side_by_side(attributes, values) {
+        if !value.is_null() {
+            each_object(attribute, value, fill_in);
+        } else if let Some(default) = &attribute.default {
+            *value = default.clone();
+        }
+    }
 }
 
 /// Defaults for what is not configured.
@@ -308,16 +320,21 @@ fn strip(attributes: &Attributes, value: &mut Value) {
             *value = Value::Null;
             continue;
         }
-        match (&attribute.kind, value) {
-            (Kind::Nested(Nesting::Single, nested), value) => strip(nested, value),
-            (Kind::Nested(_, nested), Value::List(items)) => {
-                items.iter_mut().for_each(|item| strip(nested, item))
-            }
-            (Kind::Nested(_, nested), Value::Map(items)) => {
-                items.iter_mut().for_each(|(_, item)| strip(nested, item))
-            }
-            _ => {}
+        each_object(attribute, value, strip);
+    }
+}
+
+/// Calls `visit` for each object of a nested attribute.
+fn each_object(attribute: &Attribute, value: &mut Value, visit: fn(&Attributes, &mut Value)) {
+    match (&attribute.kind, value) {
+        (Kind::Nested(Nesting::Single, nested), value) => visit(nested, value),
+        (Kind::Nested(_, nested), Value::List(items)) => {
+            items.iter_mut().for_each(|item| visit(nested, item))
         }
+        (Kind::Nested(_, nested), Value::Map(items)) => {
+            items.iter_mut().for_each(|(_, item)| visit(nested, item))
+        }
+        _ => {}
     }
 }
 

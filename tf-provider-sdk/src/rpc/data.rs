@@ -19,7 +19,7 @@ pub(super) async fn validate_data_resource_config<P: Provider>(
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let data_source = service.data_source(&request.type_name)?;
         let prepared = data_source.ready()?;
-        Ok(data_source.validate(&from_dynamic(request.config.as_ref(), &prepared.ty)?))
+        Ok(data_source.validate(from_dynamic(request.config.as_ref(), &prepared.ty)?))
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
     pb::validate_data_resource_config::Response {

@@ -19,7 +19,7 @@ pub(super) async fn validate_ephemeral_resource_config<P: Provider>(
     let checked = || -> Result<Diagnostics, Diagnostic> {
         let ephemeral = service.ephemeral(&request.type_name)?;
         let prepared = ephemeral.ready()?;
-        Ok(ephemeral.validate(&from_dynamic(request.config.as_ref(), &prepared.ty)?))
+        Ok(ephemeral.validate(from_dynamic(request.config.as_ref(), &prepared.ty)?))
     };
     let report = checked().unwrap_or_else(Diagnostics::from);
     pb::validate_ephemeral_resource_config::Response {

@@ -136,7 +136,7 @@ pub(super) async fn validate_provider_config<P: Provider>(
         report.extend(prepared.schema.check(&config));
         match crate::de::from_value::<P::Config>(&crate::plan::with_defaults(
             &prepared.schema,
-            &config,
+            config,
         )) {
             Ok(config) => service.provider.validate(&config, &mut report),
             Err(why) if why.unknown => {}
@@ -194,7 +194,7 @@ async fn configure<P: Provider>(
 ) -> Result<Option<std::sync::Arc<P::Client>>, Diagnostics> {
     let prepared = service.config()?;
     let config = configuration(prepared, request.config.as_ref())?;
-    let config = crate::plan::with_defaults(&prepared.schema, &config);
+    let config = crate::plan::with_defaults(&prepared.schema, config);
     match crate::de::from_value::<P::Config>(&config) {
         Ok(config) => {
             let configured = service.provider.configure(config).await?;

@@ -27,15 +27,15 @@ pub(super) async fn validate_resource_config<P: Provider>(
         let resource = service.resource(&request.type_name)?;
         let prepared = resource.ready()?;
         let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
-        let mut report = resource.validate(&config);
         let allowed = request
             .client_capabilities
             .as_ref()
             .is_some_and(|client| client.write_only_attributes_allowed);
-        if let Some(path) = (!allowed)
+        let stored = (!allowed)
             .then(|| write_only(&prepared.schema.attributes, &config, &Path::root()))
-            .flatten()
-        {
+            .flatten();
+        let mut report = resource.validate(config);
+        if let Some(path) = stored {
             let detail = format!(
                 "{path} is write-only: it needs Terraform 1.11 or OpenTofu 1.11, or later. With an older one its value would be stored."
             );
@@ -175,10 +175,17 @@ pub(super) async fn plan_resource_change<P: Provider>(
     let plan = async {
         let resource = service.resource(&request.type_name)?;
         let prepared = resource.ready()?;
+        let config = from_dynamic(request.config.as_ref(), &prepared.ty)?;
+        // For a new object Terraform proposes the configuration, word for word: it is read once.
+        let proposed = if request.proposed_new_state == request.config {
+            config.clone()
+        } else {
+            from_dynamic(request.proposed_new_state.as_ref(), &prepared.ty)?
+        };
         let input = PlanInput {
-            config: from_dynamic(request.config.as_ref(), &prepared.ty)?,
+            config,
             prior: from_dynamic(request.prior_state.as_ref(), &prepared.ty)?,
-            proposed: from_dynamic(request.proposed_new_state.as_ref(), &prepared.ty)?,
+            proposed,
         };
         let (planned, replaced) = resource.plan(input, &at).await?;
         let identity = identity_of(resource, &prepared.ty, &planned);
