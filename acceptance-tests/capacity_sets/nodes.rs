@@ -77,10 +77,31 @@ fn a1_a_node_that_does_not_fit_is_refused_by_name() {
         "\"second\"\n          cluster",
     );
     other.file("main.tf", &second);
+    // The other set might go in the same run; it does not, and apply refuses.
     other
         .plan()
+        .expect(HAS_CHANGES)
+        .says("Nodes of capacity set \"second\" are in another set")
+        .says("a100-1: it is in capacity set \"fleet\" already");
+    other
+        .apply_plan()
         .expect(FAILED)
         .says("a100-1: it is in capacity set \"fleet\" already");
+    assert!(other.state_of(address).is_none());
+
+    // Under another name it is the same nodes of a new set.
+    let named = configuration(cluster.kubeconfig(), &format!("nodes = [\"a100-1\"]\n{POOLS}"));
+    work.file("main.tf", &named);
+    work.apply().expect(OK);
+    work.file(
+        "main.tf",
+        &named.replace(
+            "\"fleet\"\n          cluster",
+            "\"renamed\"\n          cluster",
+        ),
+    );
+    work.apply().expect(OK).says("1 added, 0 changed, 1 destroyed");
+    assert_eq!(work.state_of(address).unwrap()["gpus"], 8);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod foreign;
 mod lifecycle;
 mod names;
 mod prices;
+mod put_back;
 mod requests;
 mod secrets;
 mod unknowns;

@@ -80,7 +80,7 @@ impl fmt::Display for Cpu {
 pub enum SizeError {
     /// `size.cpu` is no amount of CPU.
     #[error(
-        "size.cpu: {text:?} is no amount of CPU: write cores, such as 4, 0.5 or 500m, in steps of a thousandth and above 0"
+        "size.cpu: {text:?} is no amount of CPU: write cores, such as 4 or 0.5, in steps of a thousandth and above 0"
     )]
     Cpu {
         /// The text.

@@ -6,12 +6,13 @@
 //! answer was lost as this creation's own.
 //!
 //! - `create.rs` what may be taken in again, and the order of a creation; `one.rs` one object at a time
-//! - `hold.rs` who is at work on a creation, and whether they still live
+//! - `hold.rs` who is at work on a creation, and whether they still live; `ports.rs` ports that something else has renumbered
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Service;
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cancel::Cancel;
 use super::connect::Cluster;
@@ -26,6 +27,7 @@ mod create;
 pub(super) mod free;
 mod hold;
 mod one;
+mod ports;
 
 /// How an apply goes about it.
 #[derive(Debug, Clone, Default)]
@@ -211,6 +213,12 @@ impl Cluster {
                         self.finish(spec, step, metadata, Mark::Remove, cancel)
                             .await?;
                     }
+                    if step.kind == Kind::Service
+                        && let Some(live) = &found.live.service
+                    {
+                        self.put_back_ports(spec, step, live, options, cancel)
+                            .await?;
+                    }
                     self.apply_step(spec, step, Some(&metadata.uid), None, options, cancel)
                         .await?
                         .uid
@@ -253,6 +261,44 @@ impl Cluster {
                 .await?;
         }
         Ok(())
+    }
+
+    /// Makes way for the configured ports: see `ports.rs`. What others have renumbered is a conflict like any other (G10).
+    async fn put_back_ports(
+        &self,
+        spec: &ServiceSpec,
+        step: &Step,
+        live: &Service,
+        options: &ApplyOptions,
+        cancel: &Cancel,
+    ) -> Result<(), Error> {
+        let wanted = step.body["spec"]["ports"].as_array();
+        let Some(displaced) = wanted.and_then(|wanted| ports::displaced(live, wanted)) else {
+            return Ok(());
+        };
+        let object = step.object(&spec.namespace);
+        if !displaced.others.is_empty() && !options.force_conflicts {
+            return Err(Error::Conflict {
+                cluster: self.inner.name.clone(),
+                object,
+                conflicts: displaced.others,
+            });
+        }
+        if options.dry_run {
+            return Ok(());
+        }
+        let operations =
+            [json!({"op": "replace", "path": "/spec/ports", "value": displaced.ports})];
+        let doing = format!("put back the ports of {object}");
+        self.patch(
+            step.kind,
+            &spec.namespace,
+            step.name(),
+            &doing,
+            &operations,
+            cancel,
+        )
+        .await
     }
 
     async fn delete_if_ours(

@@ -45,7 +45,7 @@ pub enum Error {
     },
     /// The kubeconfig could not be read, parsed, or lacks what was asked for.
     #[error(
-        "The kubeconfig of cluster {cluster} ({location}) can't be used. Check the path, and that the context, its cluster and its user are there: `kubectl config get-contexts` lists them."
+        "The connection of cluster {cluster} ({location}) can't be used. {}", help_for(.location)
     )]
     Kubeconfig {
         /// Connection name.
@@ -351,6 +351,21 @@ fn way_out(object: &ObjectName, import_id: &str) -> String {
     }
 }
 
+/// What to look at, for each kind of connection.
+fn help_for(location: &str) -> &'static str {
+    match location {
+        "host" => {
+            "Check `host`, and the certificates, key or token beside it: certificates are PEM, as text."
+        }
+        "the pod's service account" => {
+            "`in_cluster` works inside a pod only, with the token of its service account mounted."
+        }
+        _ => {
+            "Check the path, and that the context, its cluster and its user are there: `kubectl config get-contexts` lists them."
+        }
+    }
+}
+
 impl Error {
     /// Whether the credential may not do this, so that a narrower way (K9, K11) is worth a try.
     #[must_use]
@@ -388,12 +403,15 @@ impl Error {
         let mut text = self.to_string();
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            let line = error.to_string();
-            if !text.contains(&line) {
+            // A quoted path, as libraries print it for programmers.
+            let line = error.to_string().replace("'\"", "\"").replace("\"'", "\"");
+            cause = error.source();
+            // What a layer of an HTTP client calls itself; what went wrong comes behind it.
+            let is_layer = cause.is_some() && line.contains("client error (");
+            if !is_layer && !text.contains(&line) {
                 text.push_str("\nCaused by: ");
                 text.push_str(&line);
             }
-            cause = error.source();
         }
         text
     }

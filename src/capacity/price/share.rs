@@ -7,7 +7,7 @@ use super::{Origin, Price, Usd};
 /// A service's share: count x replicas x (machine price / machine GPUs).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SharePrice {
-    /// The service has no GPUs, so no share of any.
+    /// The service has no GPUs, or no replicas, so no share of any.
     NoShare,
     /// At least one machine that it may land on has no known price.
     Unknown {
@@ -35,7 +35,7 @@ pub fn share<'a>(
     replicas: u64,
     machines: impl IntoIterator<Item = (&'a Price, Option<u64>)>,
 ) -> SharePrice {
-    if count == 0 {
+    if count == 0 || replicas == 0 {
         return SharePrice::NoShare;
     }
     let parts = count.saturating_mul(replicas);
@@ -145,7 +145,7 @@ fn span(low: String, high: String) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OverLimit {
     /// More than the limit.
-    #[error("the estimate is {} an hour, above max_hourly_usd = {limit}. Raise max_hourly_usd, ask for less, or use a cheaper target.", .hourly.render_hourly())]
+    #[error("the estimate is ${} an hour, above max_hourly_usd = {limit}. Raise max_hourly_usd, ask for less, or use a cheaper target.", .hourly.decimal().normalize())]
     Above {
         /// The estimate.
         hourly: Usd,

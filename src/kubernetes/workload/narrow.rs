@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::SERVICE_LABEL;
 use super::build::MANAGED_BY;
 use super::identity::Identity;
-use super::spec::{Placement, Rollout, ServiceSpec};
+use super::spec::{Placement, Port, Rollout, ServiceSpec};
 
 /// Keeps what `prior` set. What it left open stays open, whoever filled it; what it set and is gone or different shows.
 pub(super) fn to_prior(live: ServiceSpec, prior: &ServiceSpec, identity: &Identity) -> ServiceSpec {
@@ -37,9 +37,7 @@ pub(super) fn to_prior(live: ServiceSpec, prior: &ServiceSpec, identity: &Identi
         } else {
             live.secret_env_version
         },
-        ports: in_order(&prior.ports, live.ports, |port| {
-            (port.port, port.protocol.as_str())
-        }),
+        ports: ports(&prior.ports, live.ports),
         replicas: if identity.autoscaled {
             prior.replicas
         } else {
@@ -116,6 +114,19 @@ fn shared(
     live.into_iter()
         .filter(|(key, _)| prior.contains_key(key))
         .collect()
+}
+
+/// The live ports that were set, by number and protocol; one whose number was changed, by its name.
+fn ports(prior: &[Port], live: Vec<Port>) -> Vec<Port> {
+    let same = |a: &Port, b: &Port| (a.port, a.protocol.as_str()) == (b.port, b.protocol.as_str());
+    let find = |wanted: &Port| {
+        let named = |found: &&Port| {
+            found.name == wanted.name && !prior.iter().any(|other| same(found, other))
+        };
+        let there = live.iter().find(|found| same(found, wanted));
+        there.or_else(|| live.iter().find(named)).cloned()
+    };
+    prior.iter().filter_map(find).collect()
 }
 
 /// The live items whose key was set, in the order in which they were set.

@@ -53,12 +53,32 @@ pub(super) fn read(container: &Container, prior: Option<&HealthCheck>) -> Option
         };
         Some((http.path.clone().unwrap_or_else(|| "/".to_owned()), port))
     };
-    let main = container
-        .readiness_probe
-        .as_ref()
-        .or(container.liveness_probe.as_ref())
-        .or(container.startup_probe.as_ref())?;
-    let (http_path, port) = http(main)?;
+    let (ready, alive) = (&container.readiness_probe, &container.liveness_probe);
+    let differs = |probe: &&Probe, prior: &HealthCheck| {
+        http(probe) != Some((prior.http_path.clone(), prior.port))
+            || positive(probe.period_seconds, 10) != prior.period_seconds
+            || positive(probe.timeout_seconds, 1) != prior.timeout_seconds
+            || positive(probe.failure_threshold, 3) != prior.failure_threshold
+    };
+    let main = match prior {
+        // All three were written: one that is gone is a check that is not there as it was set, and one that differs is shown.
+        Some(prior) => {
+            let both = [ready.as_ref()?, alive.as_ref()?];
+            both.into_iter()
+                .find(|probe| differs(probe, prior))
+                .unwrap_or(both[0])
+        }
+        None => ready
+            .as_ref()
+            .or(alive.as_ref())
+            .or(container.startup_probe.as_ref())?,
+    };
+    let (mut http_path, mut port) = http(main)?;
+    if let (Some(prior), Some(startup)) = (prior, &container.startup_probe)
+        && (&http_path, port) == (&prior.http_path, prior.port)
+    {
+        (http_path, port) = http(startup)?;
+    }
     let startup_seconds = container.startup_probe.as_ref().map_or(0, |startup| {
         positive(startup.period_seconds, 10).saturating_mul(positive(startup.failure_threshold, 3))
             + startup

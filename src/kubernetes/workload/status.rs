@@ -50,18 +50,15 @@ impl Live {
         }
     }
 
-    /// `HOST:PORT` of the Service's first port inside the cluster; none without a Service.
+    /// `HOST:PORT` of the Service inside the cluster: its port `first` if it has that, else the first that it has; none without a Service.
     #[must_use]
-    pub fn endpoint(&self, namespace: &str, name: &str) -> Option<String> {
-        let port = self
-            .service
-            .as_ref()?
-            .spec
-            .as_ref()?
-            .ports
-            .as_ref()?
-            .first()?
-            .port;
+    pub fn endpoint(&self, namespace: &str, name: &str, first: Option<i64>) -> Option<String> {
+        let ports = self.service.as_ref()?.spec.as_ref()?.ports.as_ref()?;
+        let mut numbers = ports.iter().map(|port| port.port);
+        let port = numbers
+            .clone()
+            .find(|port| Some(i64::from(*port)) == first)
+            .or_else(|| numbers.next())?;
         Some(format!("{name}.{namespace}.svc:{port}"))
     }
 }

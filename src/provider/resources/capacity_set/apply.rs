@@ -17,7 +17,7 @@ use tf_provider_sdk::{
 use super::{
     definition::{absorb, definition},
     model::{CapacitySet, Fabric, Mode},
-    plan::{absent, definition_of_kind, enforceable, judge},
+    plan::{When, absent, definition_of_kind, enforceable, judge},
     preview::{self, look},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub(super) async fn create(
     planned.target_uid = uid_of(target, cancel).await?;
     planned.id = wanted.set.name.clone().into();
     let kind = definition_of_kind(target, &planned, cancel).await?;
-    judge(target, &wanted, None, cx, cancel).await?;
+    judge(target, &wanted, None, When::Apply, cx, cancel).await?;
     enforceable(target, &wanted, None, cx, cancel).await?;
     install(target, kind, cancel).await?;
     absent(target, &wanted, cancel).await?;
@@ -105,7 +105,7 @@ pub(super) async fn update(
     let prior = change.prior.as_ref().and_then(definition);
     let kind = definition_of_kind(target, &planned, cancel).await?;
     if prior.as_ref() != Some(&wanted) {
-        judge(target, &wanted, prior.as_ref(), cx, cancel).await?;
+        judge(target, &wanted, prior.as_ref(), When::Apply, cx, cancel).await?;
         enforceable(target, &wanted, prior.as_ref(), cx, cancel).await?;
     }
     install(target, kind, cancel).await?;

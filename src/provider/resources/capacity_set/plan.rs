@@ -21,7 +21,7 @@ use crate::{
             NoPlan,
             snapshot::{Item, Mode},
         },
-        set::{Definition, Nodes, Observed, Refused, marks},
+        set::{Definition, Nodes, Observed, Refused, marks, membership::Why},
     },
     kubernetes::{
         Cancel, Error,
@@ -81,7 +81,7 @@ pub(super) async fn plan(
         if change.is_create() {
             absent(target, &wanted, &cancel).await?;
         }
-        let looked = judge(target, &wanted, prior.as_ref(), cx, &cancel).await?;
+        let looked = judge(target, &wanted, prior.as_ref(), When::Plan, cx, &cancel).await?;
         enforceable(target, &wanted, prior.as_ref(), cx, &cancel).await?;
         Ok::<_, Diagnostics>(looked)
     };
@@ -226,11 +226,21 @@ pub(super) async fn absent(
     }
 }
 
+/// When a set is held against its cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// What the same run changes besides may come first.
+    Plan,
+    /// What is there now counts.
+    Apply,
+}
+
 /// Nodes and pools against the cluster: refuses what does not fit. Gives the plan before and after, or `None` where workloads can't be seen.
 pub(super) async fn judge(
     target: &ClusterTarget,
     wanted: &Definition,
     prior: Option<&Definition>,
+    when: When,
     cx: &Context<'_, Client>,
     cancel: &Cancel,
 ) -> Result<Option<(Option<Looked>, Looked)>, Diagnostics> {
@@ -248,7 +258,7 @@ pub(super) async fn judge(
         Err(error) => return Err(error.into()),
     };
     let after = Looked::at(wanted, &observed);
-    refuse_nodes(wanted, prior, &after.assembled.refused, cx)?;
+    refuse_nodes(wanted, prior, &after.assembled.refused, when, cx)?;
     let turned_on =
         wanted.set.mode == Mode::Enforce && prior.is_none_or(|it| it.set.mode != Mode::Enforce);
     if let Err(NoPlan::Invalid(invalid)) = &after.plan {
@@ -299,6 +309,7 @@ fn refuse_nodes(
     wanted: &Definition,
     prior: Option<&Definition>,
     refused: &[Refused],
+    when: When,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
     let stays = |name: &String| {
@@ -312,6 +323,28 @@ fn refuse_nodes(
     let (wrong, known): (Vec<&Refused>, Vec<&Refused>) = refused
         .iter()
         .partition(|refused| named && !stays(&refused.node));
+    // A set that is new may take the place of one that the same run removes (another name, another key of `for_each`): Terraform
+    // plans in no order, and apply decides.
+    let (leaving, wrong): (Vec<&Refused>, Vec<&Refused>) = wrong.into_iter().partition(|refused| {
+        when == When::Plan
+            && prior.is_none_or(|prior| prior.set.name != wanted.set.name)
+            && matches!(refused.why, Why::InSet(_))
+    });
+    if !leaving.is_empty() {
+        let lines = leaving
+            .iter()
+            .map(|it| format!("  {}: {}", it.node, it.why));
+        cx.warn(
+            Diagnostic::warning(
+                format!("Nodes of capacity set {:?} are in another set", wanted.set.name),
+                format!(
+                    "A node is in one set only. Free once that set is removed, or gives them up; if it is not by then, apply refuses this one.\n{}",
+                    lines.collect::<Vec<_>>().join("\n")
+                ),
+            )
+            .at("nodes"),
+        );
+    }
     let lines = |refused: &[&Refused]| {
         let lines = refused
             .iter()

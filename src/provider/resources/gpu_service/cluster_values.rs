@@ -199,6 +199,13 @@ fn keys(
                 format!("{key:?} is set by Loomplane, which tells by it what is its own. Use another key."),
             );
         }
+        if attribute == "annotations" && key.starts_with("deployment.kubernetes.io/") {
+            report.error(
+                attribute,
+                "An annotation of Kubernetes' own",
+                format!("{key:?} is written by the cluster's Deployment controller. Leave it out."),
+            );
+        }
         let Some(value) = value.known().filter(|_| are_labels) else {
             continue;
         };

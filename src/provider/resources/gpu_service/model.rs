@@ -191,10 +191,10 @@ pub struct Size {
     /// CPU cores, such as `4` or `0.5`.
     pub cpu: Opt<Number>,
     /// Memory in MiB.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub memory: Opt<i64>,
     /// Shared memory (`/dev/shm`) in MiB. It counts toward `memory`, so it must be smaller.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub shm: Opt<i64>,
     /// GPUs.
     pub gpu: Opt<Gpu>,
@@ -217,11 +217,11 @@ pub struct Volume {
     #[schemars(regex(pattern = "^/"))]
     pub mount_path: Maybe<String>,
     /// Clusters: size in GiB; required there.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub size_gib: Opt<i64>,
     /// Clusters: `ReadWriteOnce` (the default), `ReadWriteOncePod`, `ReadWriteMany` or `ReadOnlyMany`.
     pub access_mode: Opt<AccessMode>,
-    /// Delete the volume's claim with the service.
+    /// Delete the volume's claim with the service. A volume that is taken out of `volumes` keeps its claim, whatever this says.
     #[serde(default)]
     pub delete_on_destroy: bool,
 }
@@ -253,19 +253,19 @@ pub struct HealthCheck {
     #[schemars(range(min = 1, max = 65535))]
     pub port: Maybe<i64>,
     /// How long the service may take to start, in seconds; a model is loaded in that time.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 10_000_000))]
     #[serde(default = "startup_seconds")]
     pub startup_seconds: i64,
     /// Between two checks, in seconds.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     #[serde(default = "period_seconds")]
     pub period_seconds: i64,
     /// For one check, in seconds.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     #[serde(default = "timeout_seconds")]
     pub timeout_seconds: i64,
     /// Failures in a row until it counts.
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = 1_000_000))]
     #[serde(default = "failure_threshold")]
     pub failure_threshold: i64,
 }
@@ -359,10 +359,10 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rollout {
     /// Pods above `replicas` meanwhile.
-    #[schemars(regex(pattern = "^[0-9]+%?$"))]
+    #[schemars(regex(pattern = "^(0|[1-9][0-9]*)%?$"))]
     pub max_surge: Maybe<String>,
     /// Pods below `replicas` meanwhile.
-    #[schemars(regex(pattern = "^[0-9]+%?$"))]
+    #[schemars(regex(pattern = "^(0|[1-9][0-9]*)%?$"))]
     pub max_unavailable: Maybe<String>,
 }
 

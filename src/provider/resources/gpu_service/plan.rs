@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tf_provider_sdk::{
     context::Context,
-    diagnostic::{Diagnostic, Diagnostics},
+    diagnostic::{Diagnostic, Diagnostics, Severity},
     field::{Computed, Maybe, Opt},
     resource::Change,
 };
@@ -303,9 +303,18 @@ async fn gpus(
         }
         return Ok(());
     }
+    let planned = &change.planned;
     let fit = match outcome? {
         // Fewer pods of what is there: apply makes no more of what can't be met, and tells the price if there is one.
         Err(_) if stayed => return Ok(()),
+        // No pod is asked for now.
+        Err(why) if planned.replicas.known() == Some(&0) => {
+            cx.warn(Diagnostic {
+                severity: Severity::Warning,
+                ..why
+            });
+            return Ok(());
+        }
         fit => fit?,
     };
     if open {
@@ -358,7 +367,15 @@ pub(super) async fn look(
         .as_ref()
         .filter(|prior| kind_of(prior) == kind_of(&change.planned))
         .and_then(|_| cx.private::<fit::Placement>(PLACEMENT));
-    held_against(&change.planned, previous.as_ref(), target, request, cx).await
+    held_against(
+        &change.planned,
+        previous.as_ref(),
+        None,
+        target,
+        request,
+        cx,
+    )
+    .await
 }
 
 /// The warning that what was applied admits no node any more (K5).
@@ -373,10 +390,11 @@ fn kind_of(service: &GpuService) -> Option<&String> {
 }
 
 /// Holds a request against what the cluster has, with the placement that was applied before. What is not known yet is taken for
-/// what suits best. A refusal is on the attribute that caused it (G5).
+/// what suits best. A refusal is on the attribute that caused it (G5). `replicas`: how many there are, where that is not what is asked for.
 pub(super) async fn held_against(
     service: &GpuService,
     previous: Option<&fit::Placement>,
+    replicas: Option<u32>,
     target: &ClusterTarget,
     request: GpuRequest,
     cx: &Context<'_, Client>,
@@ -402,10 +420,8 @@ pub(super) async fn held_against(
     let ask = ClusterAsk {
         target: &target.name,
         request,
-        replicas: service
-            .replicas
-            .known()
-            .and_then(|n| u32::try_from(*n).ok())
+        replicas: replicas
+            .or_else(|| spec::number(service.replicas.known()))
             .unwrap_or(1),
         node_selector: &node_selector,
         tolerations: &tolerations,
@@ -452,7 +468,10 @@ pub(super) fn limit(change: &Change<GpuService>) -> Result<(), Diagnostics> {
     let Some(limit) = planned.max_hourly_usd.known().and_then(report::decimal) else {
         return Ok(());
     };
-    if planned.hourly_usd.is_unknown() || planned.size.known().is_none_or(|size| size.gpu.is_null())
+    let free = planned.replicas.known() == Some(&0);
+    if free
+        || planned.hourly_usd.is_unknown()
+        || planned.size.known().is_none_or(|size| size.gpu.is_null())
     {
         return Ok(());
     }

@@ -33,16 +33,31 @@ pub(super) fn misplaced(service: &GpuService) -> Result<(), Diagnostics> {
                 .known()
                 .is_some_and(|replicas| *replicas != 1),
         ),
-        ("env_from", service.env_from.known().is_some()),
-        ("annotations", service.annotations.known().is_some()),
+        (
+            "env_from",
+            service.env_from.known().is_some_and(|it| !it.is_empty()),
+        ),
+        (
+            "annotations",
+            service.annotations.known().is_some_and(|it| !it.is_empty()),
+        ),
         (
             "image_pull_secret",
             service.image_pull_secret.known().is_some(),
         ),
         ("runtime_class", service.runtime_class.known().is_some()),
         ("service_account", service.service_account.known().is_some()),
-        ("node_selector", service.node_selector.known().is_some()),
-        ("tolerations", service.tolerations.known().is_some()),
+        (
+            "node_selector",
+            service
+                .node_selector
+                .known()
+                .is_some_and(|it| !it.is_empty()),
+        ),
+        (
+            "tolerations",
+            service.tolerations.known().is_some_and(|it| !it.is_empty()),
+        ),
         ("service_type", service.service_type.known().is_some()),
         ("priority_class", service.priority_class.known().is_some()),
         ("rollout", service.rollout.known().is_some()),

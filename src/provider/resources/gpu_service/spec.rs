@@ -34,9 +34,9 @@ pub(super) fn to_spec(
         name: known(&service.name),
         namespace: service.namespace.known().cloned().unwrap_or_default(),
         image: known(&service.image),
-        command: strings(&service.command),
-        args: strings(&service.args),
-        working_dir: service.working_dir.known().cloned(),
+        command: strings(&service.command).filter(|words| !words.is_empty()),
+        args: strings(&service.args).filter(|words| !words.is_empty()),
+        working_dir: text(&service.working_dir),
         user: match service.user.known() {
             Some(user) => Some(
                 RunAs::parse(user)
@@ -84,12 +84,12 @@ pub(super) fn to_spec(
             .map(|(name, it)| (name.clone(), volume(it, storage_class)))
             .collect(),
         health_check: service.health_check.known().map(health_check),
-        image_pull_secret: service.image_pull_secret.known().cloned(),
+        image_pull_secret: text(&service.image_pull_secret),
         labels: map(&service.labels),
         annotations: map(&service.annotations),
         stop_grace_seconds: number(service.stop_grace_seconds.known()),
-        runtime_class: service.runtime_class.known().cloned(),
-        service_account: service.service_account.known().cloned(),
+        runtime_class: text(&service.runtime_class),
+        service_account: text(&service.service_account),
         node_selector: map(&service.node_selector),
         tolerations: service
             .tolerations
@@ -98,13 +98,23 @@ pub(super) fn to_spec(
             .flatten()
             .map(toleration)
             .collect(),
-        service_type: service.service_type.known().map(|it| format!("{it:?}")),
-        priority_class: service.priority_class.known().cloned(),
+        // Without ports there is no Service that has a type.
+        service_type: service
+            .service_type
+            .known()
+            .filter(|_| service.ports.known().is_some_and(|ports| !ports.is_empty()))
+            .map(|it| format!("{it:?}")),
+        priority_class: text(&service.priority_class),
         rollout: service.rollout.known().map(|it| Rollout {
             max_surge: known(&it.max_surge),
             max_unavailable: known(&it.max_unavailable),
         }),
     })
+}
+
+/// A text; an empty one says nothing.
+fn text(value: &Opt<String>) -> Option<String> {
+    value.known().filter(|text| !text.is_empty()).cloned()
 }
 
 /// A number that the schema has checked, in the adapter's type.

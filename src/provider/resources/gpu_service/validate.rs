@@ -138,8 +138,14 @@ pub(super) fn misplaced_on_cluster(service: &GpuService) -> Diagnostics {
         port.host_port.known().is_some() || port.host_ip.known().is_some()
     };
     let set = [
-        ("host_mounts", service.host_mounts.known().is_some()),
-        ("ulimits", service.ulimits.known().is_some()),
+        (
+            "host_mounts",
+            service.host_mounts.known().is_some_and(|it| !it.is_empty()),
+        ),
+        (
+            "ulimits",
+            service.ulimits.known().is_some_and(|it| !it.is_empty()),
+        ),
         ("restart", service.restart.known().is_some()),
         ("network", service.network.known().is_some()),
         (

@@ -40,6 +40,17 @@ pub(super) async fn check(
         .iter()
         .filter(|(name, _)| !prior.contains_key(*name))
         .collect();
+    for (name, volume) in prior {
+        if volume.delete_on_destroy && !planned.contains_key(name) {
+            cx.warn(
+                Diagnostic::warning(
+                    format!("The claim of volume {name} stays"),
+                    format!("The volume is taken out of the service, and its claim is kept with what is on it: delete_on_destroy deletes a claim with the service only. Delete it by hand if it is not needed any more: kubectl delete pvc {}-{name}", known(&change.planned.name)),
+                )
+                .at("volumes"),
+            );
+        }
+    }
     let grows = |(name, volume): (&String, &Volume)| {
         let size = |it: &Volume| it.size_gib.known().copied();
         prior

@@ -30,7 +30,7 @@ use crate::{
         fit::{self, ClusterFit},
         price::SharePrice,
     },
-    kubernetes::{ApplyFailure, ApplyOptions, Cancel, ObjectName, workload::ServiceSpec},
+    kubernetes::{ApplyFailure, ApplyOptions, Cancel, Error, ObjectName, workload::ServiceSpec},
     provider::{
         cancel::watched,
         client::{Client, ClusterTarget},
@@ -90,7 +90,7 @@ pub(in super::super) async fn create(
         }
         Err(failure) => {
             taken_in(&planned, &failure.taken_in, cx);
-            let why = Diagnostics::from(failure.error);
+            let why = refused(failure.error, &spec);
             if failure.applied.is_empty() {
                 return Err(why.into());
             }
@@ -100,6 +100,21 @@ pub(in super::super) async fn create(
             Err(Failed::leaving(why, planned))
         }
     }
+}
+
+/// Why a service could not be made; a namespace that is missing, on its attribute.
+fn refused(error: Error, spec: &ServiceSpec) -> Diagnostics {
+    let namespace = &spec.namespace;
+    let missing = format!("namespaces \"{namespace}\" not found");
+    if error.is_not_found() && error.to_string().contains(&missing) {
+        return Diagnostic::error(
+            format!("There is no namespace {namespace}"),
+            format!("{error} Loomplane makes no namespaces: make it first (kubectl create namespace {namespace}), or take its name from the resource that makes it."),
+        )
+        .at("namespace")
+        .into();
+    }
+    error.into()
 }
 
 /// G10: what was there and is this service's again is named.
@@ -237,6 +252,8 @@ async fn check(
         {
             Ok(None)
         }
+        // No pod is asked for now: the plan said what one would meet.
+        Err(_) if change.planned.replicas.known() == Some(&0) => Ok(None),
         Err(refusal) => Err(refusal.into()),
     }
 }

@@ -70,7 +70,8 @@ pub(in super::super) async fn import(
         ));
     }
     take_in(target, &mut service, &found, cx).await?;
-    refresh_fit(target, &mut service, cx.private(PLACEMENT).as_ref(), cx).await?;
+    let placement = cx.private(PLACEMENT);
+    refresh_fit(target, &mut service, &found, placement.as_ref(), cx).await?;
     show(&mut service, &found);
     Ok(service)
 }
@@ -107,7 +108,7 @@ async fn take_in(
         // Whose a toleration is can't be told from the object: what K6 would derive is ours, the rest the configuration's.
         service.tolerations = tolerations(&live.placement.tolerations);
         if let Some(request) = named.and_then(|_| request_of(service).ok().flatten())
-            && let Ok(fit) = held_against(service, None, target, request, cx).await?
+            && let Ok(fit) = held_against(service, None, None, target, request, cx).await?
         {
             let (ours, others): (Vec<_>, Vec<_>) =
                 live.placement.tolerations.into_iter().partition(|it| {
@@ -126,6 +127,12 @@ async fn take_in(
 }
 
 /// `TARGET/NAMESPACE/NAME`, or `SERVER/NAME` where the first part is a server; parsed from the right, since a target may hold slashes.
+/// Whether an object of the cluster can have this name: no blanks, no upper case.
+fn is_name(text: &str) -> bool {
+    let takes = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !text.is_empty() && text.len() <= 253 && text.chars().all(takes)
+}
+
 fn parse_id(
     id: &ImportId,
     client: &Client,
@@ -141,7 +148,7 @@ fn parse_id(
             let mut parts = text.rsplitn(3, '/');
             match (parts.next(), parts.next(), parts.next()) {
                 (Some(name), Some(namespace), Some(target))
-                    if ![name, namespace, target].contains(&"") =>
+                    if !target.is_empty() && is_name(namespace) && is_name(name) =>
                 {
                     Ok((
                         target.to_owned(),

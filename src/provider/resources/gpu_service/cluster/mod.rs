@@ -121,7 +121,9 @@ fn show(service: &mut GpuService, found: &Found) {
     let name = known(&service.name);
     let namespace = service.namespace.known().cloned().unwrap_or_default();
     service.status = found.live.readiness().to_string().into();
-    service.endpoint = Computed(found.live.endpoint(&namespace, &name).into());
+    let ports = service.ports.known().into_iter().flatten();
+    let first = ports.filter_map(|port| port.port.known()).next().copied();
+    service.endpoint = Computed(found.live.endpoint(&namespace, &name, first).into());
 }
 
 /// The same of a service that was made this moment, with pods to come.

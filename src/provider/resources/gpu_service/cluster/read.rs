@@ -21,7 +21,7 @@ use super::{
 use crate::{
     capacity::{fit, price::SharePrice},
     kubernetes::{
-        Cancel,
+        Cancel, Found,
         workload::{Lens, observe},
     },
     provider::{
@@ -79,7 +79,7 @@ pub(in super::super) async fn read(
         // The rollout that an apply did not see the end of has ended well meanwhile.
         cx.set_private::<bool>(UNFINISHED, None);
     }
-    refresh_fit(target, &mut service, placement.as_ref(), cx).await?;
+    refresh_fit(target, &mut service, &found, placement.as_ref(), cx).await?;
     show(&mut service, &found);
     if found.going {
         service.status = "being deleted".to_owned().into();
@@ -112,11 +112,25 @@ async fn without_deployment(
 pub(super) async fn refresh_fit(
     target: &ClusterTarget,
     service: &mut GpuService,
+    found: &Found,
     placement: Option<&fit::Placement>,
     cx: &Context<'_, Client>,
 ) -> Result<(), Diagnostics> {
-    match request_of(service) {
-        Ok(Some(request)) => match held_against(service, placement, target, request, cx).await? {
+    // What an autoscaler made of it costs, not what a plan would make.
+    let wanted = found.live.deployment.spec.as_ref();
+    let replicas = wanted
+        .and_then(|spec| spec.replicas)
+        .and_then(|it| u32::try_from(it).ok());
+    let outcome = match request_of(service) {
+        Ok(Some(request)) => {
+            let held = held_against(service, placement, replicas, target, request, cx);
+            Ok(Some(held.await?))
+        }
+        Ok(None) => Ok(None),
+        Err(why) => Err(why),
+    };
+    match outcome {
+        Ok(Some(held)) => match held {
             Ok(fit) => {
                 // While an override is not known yet, another price than the stored one would be none.
                 if cx.client.prices_known {
