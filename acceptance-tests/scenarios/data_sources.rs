@@ -208,6 +208,56 @@ fn k1_a_check_without_the_right_to_list_nodes_says_so_with_the_rights() {
 }
 
 #[test]
+fn g1_the_kinds_have_a_price_and_mi300x_is_among_them() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    let Some(bench) = Bench::on(cluster, Cli::any(), "kindprices") else {
+        return;
+    };
+    bench.connections(
+        &[("prod", "")],
+        "prices = { \"digitalocean:gpu-mi300x1-192gb\" = 2 }",
+    );
+    bench.main("data \"loomplane_gpu_kinds\" \"all\" {}\noutput \"kinds\" {\n  value = data.loomplane_gpu_kinds.all.kinds\n}\n");
+    let kinds = read(&bench, "kinds");
+    let mi300x = row(&kinds, "id", "amd-mi300x");
+    assert_eq!(
+        (
+            &mi300x["schedulable"],
+            &mi300x["hourly_usd"],
+            &mi300x["monthly_usd"]
+        ),
+        (&json!(false), &json!(2), &json!(1460)),
+        "{mi300x:#}"
+    );
+    let l4 = row(&kinds, "id", "nvidia-l4");
+    let aws = row(&l4["prices"], "cloud", "aws");
+    assert_eq!(aws["machine"], "g6.xlarge");
+    assert_eq!(
+        aws["price"],
+        "about $0.80 an hour, $588 a month for one GPU (estimate; AWS list price of us-east-1, 2026-07-20; g6.xlarge)"
+    );
+    assert!(l4["hourly_usd"].as_f64().unwrap() <= aws["hourly_usd"].as_f64().unwrap());
+    // A price of the user's own that is not known yet could be any: none is shown.
+    bench.connections(
+        &[("prod", "")],
+        "prices = { \"digitalocean:gpu-mi300x1-192gb\" = terraform_data.price.output }",
+    );
+    bench.main("resource \"terraform_data\" \"price\" {\n  input = 2\n}\ndata \"loomplane_gpu_kinds\" \"all\" {}\noutput \"l4\" {\n  value = [for kind in data.loomplane_gpu_kinds.all.kinds : [kind.hourly_usd, kind.price] if kind.id == \"nvidia-l4\"][0]\n}\n");
+    bench
+        .work
+        .plan()
+        .expect(HAS_CHANGES)
+        .says("Some prices are not known yet");
+    let planned = bench.work.plan_json();
+    assert_eq!(
+        planned["planned_values"]["outputs"]["l4"]["value"],
+        json!([null, "price unknown"])
+    );
+}
+
+#[test]
 fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes_on() {
     let Some(cluster) = Cluster::shared() else {
         return;
