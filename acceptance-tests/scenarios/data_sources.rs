@@ -153,6 +153,39 @@ fn k7_a_check_reports_every_group_as_what_it_is() {
 }
 
 #[test]
+fn k11_nodes_that_disagree_with_a_declaration_are_named_by_warning_refusal_and_check() {
+    let Some(cluster) = Cluster::own(Parts::Api, &[l4("good")]) else {
+        return;
+    };
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "checkk11") else {
+        return;
+    };
+    bench.connections(
+        &[("prod", "gpu_node_groups = { l4 = { kind = \"nvidia-l4\", gpus_per_node = 4, label = { key = \"nvidia.com/gpu.product\", value = \"NVIDIA-L4\" } } }")],
+        "",
+    );
+    let says = "The nodes of prod disagree with gpu_node_groups.l4";
+    bench.main(&service(&gpu("nvidia-l4", 2)));
+    let refused = bench.work.plan().expect(FAILED);
+    refused
+        .says("2 nodes have nvidia-l4, but 1 GPU per node")
+        .says(says);
+    bench.main(&service(&gpu("nvidia-l4", 1)));
+    bench.work.plan().expect(HAS_CHANGES).says(says);
+    bench.main(PROD);
+    let check = read(&bench, "prod");
+    assert_eq!(check["can_take_gpu_work"], true);
+    let declared = row(&check["gpus"], "node_group", "l4");
+    assert_eq!(declared["usable"], false);
+    let reason = declared["reason"].as_str().unwrap();
+    assert!(reason.starts_with(says), "{reason}");
+    assert!(
+        reason.ends_with("The nodes win: correct the declaration."),
+        "{reason}"
+    );
+}
+
+#[test]
 fn k1_a_check_without_the_right_to_list_nodes_says_so_with_the_rights() {
     let Some(cluster) = Cluster::shared() else {
         return;
@@ -257,6 +290,18 @@ fn g1_the_kinds_have_a_price_and_mi300x_is_among_them() {
     );
 }
 
+/// The cluster `prod` and the server `rack1`, whose connections come from a resource of the same apply.
+fn unknown_connections(bench: &Bench<'_>) {
+    bench.work.file(
+        "provider.tf",
+        &format!(
+            "{REQUIRED}resource \"terraform_data\" \"cluster\" {{\n  input = {:?}\n}}\nprovider \"loomplane\" {{\n  clusters = {{\n    prod = {{\n      config_path = terraform_data.cluster.output\n      namespace = {:?}\n    }}\n  }}\n  servers = {{\n    rack1 = {{\n      host = terraform_data.cluster.output\n      user = \"ops\"\n    }}\n  }}\n}}\n",
+            bench.cluster.kubeconfig().display().to_string(),
+            bench.namespace.name()
+        ),
+    );
+}
+
 #[test]
 fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes_on() {
     let Some(cluster) = Cluster::shared() else {
@@ -266,14 +311,7 @@ fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes
         let Some(bench) = Bench::on(cluster, cli, "sourceunknown") else {
             return;
         };
-        bench.work.file(
-            "provider.tf",
-            &format!(
-                "{REQUIRED}resource \"terraform_data\" \"cluster\" {{\n  input = {:?}\n}}\nprovider \"loomplane\" {{\n  clusters = {{\n    prod = {{\n      config_path = terraform_data.cluster.output\n      namespace = {:?}\n    }}\n  }}\n  servers = {{\n    rack1 = {{\n      host = terraform_data.cluster.output\n      user = \"ops\"\n    }}\n  }}\n}}\n",
-                cluster.kubeconfig().display().to_string(),
-                bench.namespace.name()
-            ),
-        );
+        unknown_connections(&bench);
         let rack = "data \"loomplane_server\" \"rack1\" {\n  name = \"rack1\"\n}\noutput \"rack1\" {\n  value = data.loomplane_server.rack1\n}\n";
         let preview = "data \"loomplane_capacity_preview\" \"a100\" {\n  cluster = \"prod\"\n  set = \"a100\"\n}\noutput \"preview\" {\n  value = data.loomplane_capacity_preview.a100.preview\n}\n";
         bench.main(&(service(&gpu("nvidia-l4", 1)) + PROD + TARGETS + rack + preview));
@@ -302,7 +340,31 @@ fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes
             json!(["prod", "rack1"])
         );
 
-        // The examples of the documentation get by with that.
+        // Not even the names are known: nothing is said at all.
+        bench.work.file(
+            "provider.tf",
+            &format!(
+                "{REQUIRED}resource \"terraform_data\" \"all\" {{\n  input = {{ prod = {{ config_path = \"x\" }} }}\n}}\nprovider \"loomplane\" {{\n  clusters = terraform_data.all.output\n}}\n"
+            ),
+        );
+        bench.main(&(PROD.to_owned() + TARGETS));
+        bench.work.plan().expect(HAS_CHANGES).says(warning);
+        let outputs = bench.work.plan_json()["planned_values"]["outputs"].clone();
+        assert_eq!(outputs["prod"]["value"]["can_take_gpu_work"], Value::Null);
+        assert_eq!(outputs["targets"]["value"]["not_known_yet"], Value::Null);
+    }
+}
+
+#[test]
+fn the_examples_of_the_documentation_plan_while_the_connection_is_not_known() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    for cli in Cli::BOTH {
+        let Some(bench) = Bench::on(cluster, cli, "sourceexample") else {
+            return;
+        };
+        unknown_connections(&bench);
         for name in ["cluster", "server"] {
             let example = format!("examples/data-sources/loomplane_{name}/data-source.tf");
             let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -311,11 +373,21 @@ fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes
                 .work
                 .plan()
                 .expect(HAS_CHANGES)
-                .says(warning)
+                .says("A connection is not known yet")
                 .says_not("Check block assertion failed");
         }
+    }
+}
 
-        // With depends_on they are read at apply, when the connection is known.
+#[test]
+fn with_depends_on_a_data_source_is_read_when_the_connection_is_known() {
+    let Some(cluster) = Cluster::shared() else {
+        return;
+    };
+    for cli in Cli::BOTH {
+        let Some(bench) = Bench::on(cluster, cli, "sourcewaits") else {
+            return;
+        };
         let waits = format!("{PROD}{TARGETS}")
             .replace(
                 "name = \"prod\"",
@@ -332,6 +404,16 @@ fn data_sources_of_a_connection_that_is_not_known_yet_say_null_and_the_plan_goes
                 cluster.kubeconfig().display().to_string()
             ),
         );
+        // Without it: null until the next refresh.
+        bench.main(PROD);
+        bench.work.plan().expect(HAS_CHANGES);
+        bench.work.apply_plan().expect(OK);
+        let planned = bench.work.output("prod");
+        assert_eq!(planned["can_take_gpu_work"], Value::Null);
+        let check = read(&bench, "prod");
+        assert_eq!(check["can_take_gpu_work"], true);
+        bench.work.destroy().expect(OK);
+
         bench.main(&waits);
         bench.work.plan().expect(HAS_CHANGES);
         bench.work.apply_plan().expect(OK);

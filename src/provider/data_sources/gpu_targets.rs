@@ -51,7 +51,7 @@ pub struct TargetRow {
     pub usable: bool,
     /// Why not.
     pub reason: Option<String>,
-    /// GPU kind; null where the target has none.
+    /// GPU kind; null where the target has none that Loomplane knows, or can't be asked.
     pub kind: Option<String>,
     /// The most GPUs on one node, or usable ones on a server. Not what is free: others' use is not counted.
     pub gpus_per_node: Option<u64>,
