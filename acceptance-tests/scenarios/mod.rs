@@ -12,6 +12,7 @@ mod fleet;
 mod foreign;
 mod lifecycle;
 mod names;
+mod passing;
 mod prices;
 mod requests;
 mod secrets;
