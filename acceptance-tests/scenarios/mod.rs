@@ -6,12 +6,14 @@
 
 mod asks;
 mod attributes;
+mod data_sources;
 mod fault_runs;
 mod faults;
 mod fleet;
 mod foreign;
 mod lifecycle;
 mod names;
+mod passing;
 mod prices;
 mod put_back;
 mod requests;

@@ -12,6 +12,7 @@ use super::node::Taint;
 use super::price::{PriceBook, SharePrice, share};
 use super::taint::{self, Toleration};
 
+pub mod check;
 pub mod declared;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub mod text;
 pub mod view;
 pub mod why;
 
+pub use check::{CheckedGroup, ClusterCheck, GroupState, check_cluster, check_view};
 pub use declared::{DeclaredError, DeclaredGroup, DeclaredInput, Disagreement};
 pub use view::{ClusterView, NodeGroup, NotNow};
 pub use why::{ClusterRefusal, ClusterWhy, GroupLine, GroupWhy, ServiceAccount};
@@ -139,6 +141,7 @@ pub fn fit_cluster(
         Seen::NotListed(_) => &nothing,
     };
     let mut warnings = Vec::new();
+    let mut disagreements = Vec::new();
     let mut lines = Vec::new();
     let mut candidates = Vec::new();
     for group in &view.groups {
@@ -149,23 +152,31 @@ pub fn fit_cluster(
         match group.disagreement(view) {
             // Only where it matters to this request: else every service would repeat it.
             Some(disagreement) if group.kind == ask.request.kind => {
-                warnings.push(FitWarning::Declared(Box::new(disagreement)));
+                disagreements.push(disagreement);
             }
             Some(_) => {}
             None => sort_declared(group, as_group, ask, &mut lines, &mut candidates),
         }
     }
-    let refuse = |why, lines: Vec<GroupLine>| {
+    let refuse = |why, lines: Vec<GroupLine>, disagreements: Vec<Disagreement>| {
         Err(Box::new(ClusterRefusal {
             target: ask.target.to_owned(),
             request: ask.request,
-            why,
+            why: match seen {
+                // Whatever else is wrong: nodes that can't be seen could be the ones that fit.
+                Seen::NotListed(account) => ClusterWhy::NotListed {
+                    service_account: account.cloned(),
+                },
+                Seen::Nodes(_) => why,
+            },
             lines: merged(lines),
             kinds: known_kinds(view, declared),
+            disagreements,
         }))
     };
     if candidates.is_empty() {
-        return refuse(why_nothing_fits(seen, declared), lines);
+        let why = why_nothing_fits(view, declared);
+        return refuse(why, lines, disagreements);
     }
 
     let (placement, renewed) = place(&candidates, admission, ask);
@@ -201,7 +212,9 @@ pub fn fit_cluster(
             ));
             continue;
         }
-        let not_now = candidate.group.not_now(ask.request, &tolerated);
+        let not_now = candidate
+            .group
+            .not_now(u64::from(ask.request.count.get()), &tolerated);
         match &not_now {
             Some(state) => *states.entry(state.clone()).or_default() += candidate.nodes,
             None => free_now = true,
@@ -219,8 +232,13 @@ pub fn fit_cluster(
         });
     }
     if groups.is_empty() {
-        return refuse(ClusterWhy::Taints, lines);
+        return refuse(ClusterWhy::Taints, lines, disagreements);
     }
+    warnings.extend(
+        disagreements
+            .into_iter()
+            .map(|disagreement| FitWarning::Declared(Box::new(disagreement))),
+    );
     if !free_now {
         warnings.push(FitWarning::NotNow {
             request: ask.request,
@@ -281,10 +299,8 @@ fn sort_declared<'a>(
         Some(GroupWhy::OtherKind)
     } else if declared.gpus_per_node < u64::from(ask.request.count.get()) {
         Some(GroupWhy::TooFew)
-    } else if declared.names_kind && !admits(&admission(declared.kind), &declared.node) {
-        Some(GroupWhy::Spelling)
     } else {
-        None
+        declared.never()
     };
     match why {
         Some(why) => lines.push(line(group, why, 0, name)),
@@ -378,60 +394,10 @@ fn place(
     )
 }
 
-fn why_nothing_fits(seen: Seen<'_>, declared: &[DeclaredGroup]) -> ClusterWhy {
-    match seen {
-        Seen::NotListed(account) if declared.is_empty() => ClusterWhy::NotListed {
-            service_account: account.cloned(),
-        },
-        Seen::Nodes(view) if declared.is_empty() => {
-            check_view(view).err().unwrap_or(ClusterWhy::NoMatch)
-        }
-        _ => ClusterWhy::NoMatch,
-    }
-}
-
-/// Whether a cluster can take GPU work of any kind: what a cluster's check shows (K3).
-///
-/// # Errors
-/// No GPU nodes, none that advertises GPUs, or none whose kind is named.
-pub fn check_view(view: &ClusterView) -> Result<(), ClusterWhy> {
-    let gpu_nodes = view.gpu_nodes();
-    if gpu_nodes == 0 {
-        return Err(ClusterWhy::NoGpuNodes { nodes: view.nodes });
-    }
-    let advertises = |group: &NodeGroup| {
-        // Slices are advertised by a plugin too.
-        group.advertised
-            || group
-                .sample
-                .allocatable
-                .keys()
-                .any(|name| name.starts_with("nvidia.com/"))
-    };
-    if !view.groups.iter().any(advertises) {
-        return Err(ClusterWhy::NoPlugin { gpu_nodes });
-    }
-    let named = |group: &NodeGroup| group.kind != super::label::NodeKind::Unnamed;
-    if !view.groups.iter().any(named) {
-        return Err(ClusterWhy::NoKindLabel { gpu_nodes });
-    }
-    Ok(())
-}
-
-/// Whether a cluster can take GPU work of any kind, as a check shows it: the kinds that could be asked for.
-///
-/// # Errors
-/// K1 and K3, or no node that hands out whole GPUs of a known kind.
-pub fn check_cluster(seen: Seen<'_>, declared: &[DeclaredGroup]) -> Result<Vec<Kind>, ClusterWhy> {
-    let nothing = ClusterView::default();
-    let view = match seen {
-        Seen::Nodes(view) => view,
-        Seen::NotListed(_) => &nothing,
-    };
-    let kinds = known_kinds(view, declared);
-    if kinds.is_empty() {
-        Err(why_nothing_fits(seen, declared))
+fn why_nothing_fits(view: &ClusterView, declared: &[DeclaredGroup]) -> ClusterWhy {
+    if declared.is_empty() {
+        check_view(view).err().unwrap_or(ClusterWhy::NoMatch)
     } else {
-        Ok(kinds)
+        ClusterWhy::NoMatch
     }
 }

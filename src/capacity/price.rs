@@ -3,13 +3,15 @@
 use rust_decimal::Decimal;
 
 pub mod book;
+pub mod lowest;
 pub mod share;
 #[cfg(test)]
 mod tests;
 pub mod total;
 pub mod usd;
 
-pub use book::{BookError, Lowest, Machine, PriceBook};
+pub use book::{BookError, Machine, PriceBook};
+pub use lowest::Lowest;
 pub use share::{OverLimit, SharePrice, check_limit, share};
 pub use total::{PriceTotal, price_total};
 pub use usd::Usd;

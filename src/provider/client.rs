@@ -264,6 +264,11 @@ impl Client {
         }
     }
 
+    /// Whether the names of all connections are known.
+    pub fn names_known(&self) -> bool {
+        self.complete
+    }
+
     /// Notes a server's machine-id; the name of another configured server that has it (G9).
     pub fn claim_machine(&self, name: &str, machine_id: &str) -> Option<String> {
         let mut machines = self.machines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ output "rack1" {
 # Cards that can be given to a service and that nobody holds.
 output "free" {
   value = [
-    for card in data.loomplane_server.rack1.gpus : card.uuid
+    for card in coalesce(data.loomplane_server.rack1.gpus, []) : card.uuid
     if card.usable && length(card.held_by) == 0
   ]
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::view::{ClusterView, NodeGroup};
+use super::why::GroupWhy;
+use crate::capacity::admission::{admission, admits};
 use crate::capacity::catalog;
 use crate::capacity::gpu::{Kind, UnknownKind};
 use crate::capacity::label::{self, NodeKind, Sharing, keys};
@@ -218,6 +220,16 @@ impl DeclaredGroup {
             nodes: 0,
             places: Vec::new(),
         }
+    }
+
+    /// Why its nodes would fit no request for its kind; none when they would.
+    #[must_use]
+    pub fn never(&self) -> Option<GroupWhy> {
+        if !self.kind.schedulable() {
+            return Some(GroupWhy::NotSchedulable);
+        }
+        (self.names_kind && !admits(&admission(self.kind), &self.node))
+            .then_some(GroupWhy::Spelling)
     }
 
     /// Whether a group of existing nodes is of this declared group: it has the label, or else the instance type, that the

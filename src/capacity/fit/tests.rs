@@ -6,6 +6,7 @@ use crate::capacity::node::{Node, Taint};
 use crate::capacity::price::Usd;
 use crate::capacity::taint::TolerationOperator;
 
+mod check;
 mod placement;
 
 /// A ready amd64 node with GPUs of the product that a label names.
@@ -395,6 +396,12 @@ fn g5_states_that_pass_warn_and_do_not_refuse() {
     ] {
         assert!(text.detail.contains(line), "{}", text.detail);
     }
+    // What apply does then, truly: it waits as long as an unschedulable pod gets, and fails.
+    assert!(
+        text.detail.contains("apply waits a minute for a node (up to its timeout on a connection with gpu_node_groups), then fails and says so. With wait = false it does not wait"),
+        "{}",
+        text.detail
+    );
     // One node that takes work is enough.
     assert!(
         case("nvidia-l4", 1)

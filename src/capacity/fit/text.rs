@@ -1,13 +1,14 @@
 //! What users read about a request and a cluster: refusals and warnings, in one place.
 
-use super::view::NotNow;
+use super::ClusterFit;
 use super::why::{ClusterRefusal, ClusterWhy, GroupLine, GroupWhy, ServiceAccount};
-use super::{ClusterFit, Disagreement, FitWarning};
-use crate::capacity::admission::admission;
 use crate::capacity::gpu::Kind;
 use crate::capacity::label::{KindKey, NodeKind, Sharing, keys};
 use crate::capacity::node::{Node, Taint};
 use crate::capacity::text::{Text, counted, gpus};
+
+mod check;
+mod warnings;
 
 /// What K1 says, word for word.
 pub const NOT_LISTED: &str = "Loomplane can't list this cluster's nodes, so it can't see GPUs";
@@ -60,17 +61,13 @@ impl ClusterWhy {
     #[must_use]
     pub fn render(&self) -> String {
         match self {
-            Self::NotListed { service_account } => {
-                let own = if service_account.is_some() {
-                    ""
-                } else {
-                    " (put the service account of your credential in place of loomplane)"
-                };
-                format!(
-                    "{NOT_LISTED}. Apply this ClusterRole and binding{own}, or declare the cluster's gpu_node_groups on its connection:\n\n{}",
-                    list_nodes_manifest(service_account.as_ref())
+            Self::NotListed { service_account } => format!(
+                "{NOT_LISTED}. {}",
+                rights(
+                    service_account.as_ref(),
+                    "declare the cluster's gpu_node_groups on its connection"
                 )
-            }
+            ),
             Self::NoGpuNodes { nodes } => format!(
                 "{NO_GPU_NODES} among its {}. Add GPU nodes, or declare a node group that scales from zero in gpu_node_groups on its connection.",
                 counted(*nodes, "node")
@@ -84,11 +81,24 @@ impl ClusterWhy {
                 have(*gpu_nodes)
             ),
             Self::NoMatch => {
-                "no node hands out whole GPUs of a kind that Loomplane can schedule.".to_owned()
+                "No node hands out whole GPUs of a kind that Loomplane can schedule.".to_owned()
             }
-            Self::Taints => "taints keep GPU work from every GPU node.".to_owned(),
+            Self::Taints => "Taints keep GPU work from every GPU node.".to_owned(),
         }
     }
+}
+
+/// How to let Loomplane see the nodes (K1), or what else to do.
+fn rights(account: Option<&ServiceAccount>, instead: &str) -> String {
+    let own = if account.is_some() {
+        ""
+    } else {
+        " (put the service account of your credential in place of loomplane)"
+    };
+    format!(
+        "Apply this ClusterRole and binding{own}, or {instead}:\n\n{}",
+        list_nodes_manifest(account)
+    )
 }
 
 fn have(nodes: u64) -> String {
@@ -105,28 +115,36 @@ impl ClusterRefusal {
     pub fn render(&self) -> Text {
         let summary = format!("{} can't meet this GPU request", self.target);
         let asked = format!("Asked for {} on one node.", self.request);
-        let detail = match &self.why {
+        let lines: String = self
+            .lines
+            .iter()
+            .map(|line| format!("  {}\n", line.render()))
+            .collect();
+        let target = &self.target;
+        let mut detail = match &self.why {
             ClusterWhy::NoMatch | ClusterWhy::Taints => {
                 let nodes: u64 = self.lines.iter().map(|line| line.nodes).sum();
-                let lines: Vec<String> = self
-                    .lines
-                    .iter()
-                    .map(|line| format!("  {}\n", line.render()))
-                    .collect();
                 let found = match nodes {
                     0 if lines.is_empty() => "no GPU nodes.\n".to_owned(),
                     0 => "no GPU nodes that can be seen:\n".to_owned(),
                     nodes => format!("{}:\n", counted(nodes, "GPU node")),
                 };
-                format!(
-                    "{asked} {} has {found}{}{}",
-                    self.target,
-                    lines.concat(),
-                    self.advice()
-                )
+                format!("{asked} {target} has {found}{lines}{}", self.advice())
             }
-            other => format!("{asked} {}: {}", self.target, other.render()),
+            ClusterWhy::NotListed { service_account } if !lines.is_empty() => format!(
+                "{asked} {target}: {NOT_LISTED}. Its declared node groups do not fit:\n{lines}{}\nIf it has nodes that fit: {}",
+                self.advice(),
+                rights(
+                    service_account.as_ref(),
+                    "declare their group in gpu_node_groups"
+                )
+            ),
+            other => format!("{asked} {target}: {}", other.render()),
         };
+        for disagreement in &self.disagreements {
+            let says = disagreement.render(target);
+            detail = format!("{detail}\n{}. {}", says.summary, says.detail);
+        }
         Text { summary, detail }
     }
 
@@ -136,7 +154,7 @@ impl ClusterRefusal {
         let listed = "data.loomplane_gpu_targets lists them.";
         let because =
             |wanted_why: fn(&GroupWhy) -> bool| self.lines.iter().any(|line| wanted_why(&line.why));
-        if self.why == ClusterWhy::Taints {
+        if because(|why| matches!(why, GroupWhy::Taints(_))) {
             return format!(
                 "Loomplane tolerates a taint only when every matching node carries it. Give them the same taints, tolerate these with the service's tolerations, or use another target: {listed}"
             );
@@ -156,19 +174,16 @@ impl ClusterRefusal {
                 gpus(wanted)
             );
         }
-        if because(|why| *why == GroupWhy::Spelling) {
-            return self.spelling_advice();
-        }
-        if because(|why| *why == GroupWhy::ArchLabel) {
-            return "Let the kubelet label these nodes, or add kubernetes.io/arch = amd64."
-                .to_owned();
-        }
-        if because(|why| *why == GroupWhy::NotAdvertised) {
-            return "Let the NVIDIA device plugin or the NVIDIA GPU Operator run on these nodes."
-                .to_owned();
-        }
-        if because(|why| *why == GroupWhy::NoneHealthy) {
-            return "See why the device plugin reports no healthy GPU there (kubectl describe node), and fix that.".to_owned();
+        let nodes_themselves = [
+            GroupWhy::Spelling,
+            GroupWhy::ArchLabel,
+            GroupWhy::NotAdvertised,
+            GroupWhy::NoneHealthy,
+        ];
+        for why in &nodes_themselves {
+            if let Some(line) = self.lines.iter().find(|line| line.why == *why) {
+                return line.advice();
+            }
         }
         if because(|why| *why == GroupWhy::NotWhole) {
             return format!(
@@ -200,24 +215,6 @@ impl ClusterRefusal {
     }
 }
 
-impl ClusterRefusal {
-    /// Which values the scheduler looks for, under the label that is spelled in another case.
-    fn spelling_advice(&self) -> String {
-        let found = self.lines.iter().find_map(|line| line.label.clone());
-        let values = found.and_then(|(key, value)| {
-            let values = admission(self.request.kind).named_values().remove(&key)?;
-            let same = values
-                .into_iter()
-                .find(|known| known.eq_ignore_ascii_case(&value))?;
-            Some(format!("{key}={same}"))
-        });
-        let label = values.map(|label| format!(" {label}")).unwrap_or_default();
-        format!(
-            "Kubernetes compares labels exactly. Label these nodes{label} (kubectl label node --overwrite), or let GPU feature discovery do it."
-        )
-    }
-}
-
 impl GroupLine {
     /// `4 nodes have nvidia-l4 (1 GPU per node)`.
     #[must_use]
@@ -233,6 +230,9 @@ impl GroupLine {
                 format!("{who} {kind}, {}", render_sharing(&self.sharing))
             }
             GroupWhy::OtherKind => format!("{who} {kind} ({each})"),
+            GroupWhy::NotSchedulable => {
+                format!("{who} {kind} ({each}), which Loomplane can't schedule yet")
+            }
             GroupWhy::UnknownKind => format!("{who} {}", render_unknown(&self.kind)),
             GroupWhy::Arch => format!("{who} {kind}, but the architecture is {}", arch(&self.arch)),
             GroupWhy::NotWhole => format!("{who} {kind}, but {}", render_sharing(&self.sharing)),
@@ -312,85 +312,6 @@ pub fn render_sharing(sharing: &Sharing) -> String {
         Sharing::Mig(sign) => format!("as MIG slices, not whole GPUs ({sign})"),
         Sharing::Vgpu(sign) => format!("as virtual GPUs, not whole ones ({sign})"),
         Sharing::Fraction(machine) => format!("only a part of one ({machine})"),
-    }
-}
-
-impl FitWarning {
-    /// The warning as a diagnostic, for the cluster named `target`.
-    #[must_use]
-    pub fn render(&self, target: &str) -> Text {
-        match self {
-            Self::NotNow { request, states } => {
-                let lines: Vec<String> = states
-                    .iter()
-                    .map(|(state, nodes)| format!("  {}\n", state.render(*nodes)))
-                    .collect();
-                Text {
-                    summary: format!("No matching node of {target} takes GPU work just now"),
-                    detail: format!(
-                        "Asked for {request} on one node. {target} has such nodes, and every one is in a state that passes:\n{}The plan goes on. If it is still so at apply, the pods wait until a node is back.",
-                        lines.concat()
-                    ),
-                }
-            }
-            Self::PlacementRenewed { kind } => Text {
-                summary: format!(
-                    "The applied placement admits no {kind} node of {target} any more"
-                ),
-                detail: format!(
-                    "The labels and tolerations of this service were made for nodes that have changed or gone. {target} has other nodes with {kind}: the plan proposes the labels and tolerations that admit them, and applying it rolls the pods."
-                ),
-            },
-            Self::Declared(disagreement) => disagreement.render(target),
-        }
-    }
-}
-
-impl NotNow {
-    fn render(&self, nodes: u64) -> String {
-        let are = if nodes == 1 {
-            "1 node is".to_owned()
-        } else {
-            format!("{nodes} nodes are")
-        };
-        match self {
-            Self::Cordoned => format!("{are} cordoned"),
-            Self::NotReady => format!("{are} not ready"),
-            Self::Tainted(key) => format!("{are} tainted {key}"),
-            Self::Unhealthy => format!("{} too few healthy GPUs", have(nodes)),
-        }
-    }
-}
-
-impl Disagreement {
-    fn render(&self, target: &str) -> Text {
-        let found = match (&self.kind, &self.sharing) {
-            (NodeKind::Known(kind), Sharing::Whole) => {
-                format!("{kind}, {} per node", gpus(self.gpus))
-            }
-            (NodeKind::Known(kind), sharing) => format!("{kind}, {}", render_sharing(sharing)),
-            (other, _) => render_unknown(other),
-        };
-        let with = |taints: &[Taint]| {
-            if taints.is_empty() {
-                "no taints".to_owned()
-            } else {
-                format!("the taints {}", render_taints(taints))
-            }
-        };
-        Text {
-            summary: format!(
-                "The nodes of {target} disagree with gpu_node_groups.{}",
-                self.name
-            ),
-            detail: format!(
-                "Declared: {}, {} per node, with {}. Its nodes have: {found}, with {}. The nodes win: correct the declaration.",
-                self.declared_kind,
-                gpus(self.declared_gpus),
-                with(&self.declared_taints),
-                with(&self.taints)
-            ),
-        }
     }
 }
 

@@ -208,6 +208,17 @@ impl NodeGroup {
             NodeKind::Known(_) => {}
             _ => return Some(GroupWhy::UnknownKind),
         }
+        let few = self.most() < u64::from(request.count.get());
+        match self.why_never(admission) {
+            // The number is what a user can change in the request.
+            Some(GroupWhy::ArchLabel | GroupWhy::Spelling) | None if few => Some(GroupWhy::TooFew),
+            why => why,
+        }
+    }
+
+    /// Why the group's nodes fit no request for the kind that an admission is for, whatever its count; taints and states apart.
+    #[must_use]
+    pub fn why_never(&self, admission: &Admission) -> Option<GroupWhy> {
         if !arch_runs_gpus(&self.sample.arch) {
             return Some(GroupWhy::Arch);
         }
@@ -220,9 +231,6 @@ impl NodeGroup {
         if self.most() == 0 {
             return Some(GroupWhy::NoneHealthy);
         }
-        if self.most() < u64::from(request.count.get()) {
-            return Some(GroupWhy::TooFew);
-        }
         if self.sample.labels.get(keys::ARCH).map(String::as_str) != Some("amd64") {
             return Some(GroupWhy::ArchLabel);
         }
@@ -230,13 +238,9 @@ impl NodeGroup {
         (!admits(admission, &self.sample)).then_some(GroupWhy::Spelling)
     }
 
-    /// What keeps a pod away just now and passes (G5), given what it tolerates; none when nothing does.
+    /// What keeps a pod of so many GPUs away just now and passes (G5), given what it tolerates; none when nothing does.
     #[must_use]
-    pub fn not_now(
-        &self,
-        request: GpuRequest,
-        tolerations: &[taint::Toleration],
-    ) -> Option<NotNow> {
+    pub fn not_now(&self, gpus: u64, tolerations: &[taint::Toleration]) -> Option<NotNow> {
         if self.sample.cordoned {
             return Some(NotNow::Cordoned);
         }
@@ -246,7 +250,7 @@ impl NodeGroup {
         if let Some(taint) = taint::blocking_now(&self.sample.taints, tolerations).next() {
             return Some(NotNow::Tainted(taint.key.clone()));
         }
-        (self.gpus < u64::from(request.count.get())).then_some(NotNow::Unhealthy)
+        (self.gpus < gpus).then_some(NotNow::Unhealthy)
     }
 
     /// How many nodes carry every label of a node selector. A key that adapters do not keep can't be checked, and passes.

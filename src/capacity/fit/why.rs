@@ -1,5 +1,6 @@
 //! Why a request is refused, as data. The words are in `text`.
 
+use super::declared::Disagreement;
 use crate::capacity::gpu::{GpuRequest, Kind};
 use crate::capacity::label::{NodeKind, Sharing};
 use crate::capacity::node::Taint;
@@ -9,6 +10,8 @@ use crate::capacity::node::Taint;
 pub enum GroupWhy {
     /// They have another kind.
     OtherKind,
+    /// Their kind is listed and priced only (G2).
+    NotSchedulable,
     /// Nothing that they carry names a known kind.
     UnknownKind,
     /// They are not amd64 (G4).
@@ -64,7 +67,7 @@ pub struct ServiceAccount {
 /// Why a cluster can't meet a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterWhy {
-    /// Its nodes can't be listed, and no node group is declared (K1, K11).
+    /// Its nodes can't be listed (K1), and no declared node group fits (K11).
     NotListed {
         /// The service account in use, where that can be told.
         service_account: Option<ServiceAccount>,
@@ -103,4 +106,6 @@ pub struct ClusterRefusal {
     pub lines: Vec<GroupLine>,
     /// Kinds that the cluster does have.
     pub kinds: Vec<Kind>,
+    /// Declared groups that nodes disagree with, of the kind that was asked for: perhaps the mistake is there (K11).
+    pub disagreements: Vec<Disagreement>,
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::capacity::catalog::tests::{PRICE_FLOORS, PRICES, rows};
+use crate::capacity::gpu::Kind;
 use crate::capacity::node::Node;
 use rust_decimal::Decimal;
 
@@ -380,4 +381,31 @@ fn p3_the_lowest_price_of_each_kind_is_that_worked_out_apart() {
         }
     }
     assert!(known >= 20, "{known}");
+}
+
+#[test]
+fn g1_a_price_of_a_kind_names_machine_region_and_date_and_mi300x_has_one() {
+    let book = PriceBook::default();
+    let rendered = |book: &PriceBook, kind: Kind| -> Vec<String> {
+        book.lowest(kind).iter().map(Lowest::render).collect()
+    };
+    assert!(
+        rendered(&book, Kind::L4).contains(
+            &"about $0.80 an hour, $588 a month for one GPU (estimate; AWS list price of us-east-1, 2026-07-20; g6.xlarge)".to_owned()
+        ),
+        "{:?}",
+        rendered(&book, Kind::L4)
+    );
+    assert_eq!(
+        rendered(&book, Kind::Mi300x),
+        [
+            "about $6.00 an hour, $4,380 a month for one GPU (estimate; Azure list price of eastus2, 2026-06-18; Standard_ND96is_MI300X_v5)",
+            "about $2.59 an hour, $1,891 a month for one GPU (estimate; DigitalOcean list price, 2026-10-08; gpu-mi300x1-192gb)",
+        ]
+    );
+    // The user's own figure goes before the list, in the price of a kind too.
+    let own = PriceBook::new([("aws:g6.xlarge", usd("0.5"))]).unwrap();
+    assert!(rendered(&own, Kind::L4).contains(
+        &"about $0.50 an hour, $365 a month for one GPU (estimate; AWS; g6.xlarge)".to_owned()
+    ));
 }

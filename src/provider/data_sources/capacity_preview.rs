@@ -37,6 +37,9 @@ use crate::{
 
 /// What one more claim, another rank, floor or ceiling, or an emptied node would do to a capacity set: what it would take, and from whom. It changes nothing. Without any of
 /// these it is the set's plan as it is.
+///
+/// Terraform reads it in the plan. Of a connection that is not known then (its cluster is made in the same apply) everything is
+/// null, with a warning, until the next refresh. With `depends_on` on what the connection comes from, Terraform reads it at apply.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityPreview {
     /// Name of the connection to the cluster.
@@ -100,13 +103,13 @@ impl DataSource for CapacityPreview {
                     .at("cluster")
                     .into());
             }
-            Target::Unknown(attributes) => {
-                let detail = format!(
-                    "Part of the connection of {} is not known: {}.",
-                    self.cluster,
-                    attributes.join(", ")
-                );
-                return Err(Diagnostic::error("The connection is not known yet", detail).into());
+            Target::Unknown(_) => {
+                super::warn_of_connection(cx);
+                self.preview = Computed::null();
+                self.loses = Computed::null();
+                self.starts = Computed::null();
+                self.answer = Computed::null();
+                return Ok(self);
             }
         };
         let watched = watched(cx);

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tf_provider_sdk::{
-    context::Context,
-    data_source::DataSource,
-    diagnostic::{Diagnostic, Diagnostics},
-    field::Computed,
+    context::Context, data_source::DataSource, diagnostic::Diagnostics, field::Computed,
     number::Number,
 };
 
@@ -16,7 +13,7 @@ use crate::{
     capacity::{
         fit::{ClusterAsk, check_cluster, fit_cluster},
         gpu::{GpuRequest, Kind},
-        price::share,
+        price::{Price, Usd, share},
     },
     kubernetes::Cancel,
     provider::{
@@ -29,14 +26,16 @@ use crate::{
 /// The GPU kinds that each configured connection can run work on, or why it can't.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct GpuTargets {
-    /// Only targets that have this kind.
+    /// Kind that is asked for: each target then has one entry, that says whether it can give this kind, and if not, why. Without it each kind that a target has is an entry.
     pub kind: Option<String>,
-    /// Only targets that have this many GPUs on one node, 1 to 8. Default: 1.
+    /// How many GPUs of one node, or one server, are asked for, 1 to 8. Targets that have fewer are entries that say so, with `usable = false`. Default: 1.
     #[schemars(range(min = 1, max = 8))]
     #[serde(default = "one")]
     pub gpus: i64,
-    /// What was found, by target and kind. A target without any usable GPU has one entry with the reason.
+    /// What was found, by target and kind, usable or not. A target that has no GPUs of a known kind, or can't be asked, has one entry with the reason.
     pub targets: Computed<Vec<TargetRow>>,
+    /// Names of connections that are not known yet: nothing could be asked of them, so they have no entry in `targets`, and a warning says so. Null when not even their names are known. With `depends_on` on what they come from, Terraform reads this data source at apply.
+    pub not_known_yet: Computed<Vec<String>>,
 }
 
 fn one() -> i64 {
@@ -52,7 +51,7 @@ pub struct TargetRow {
     pub usable: bool,
     /// Why not.
     pub reason: Option<String>,
-    /// GPU kind; null where the target has none.
+    /// GPU kind; null where the target has none that Loomplane knows, or can't be asked.
     pub kind: Option<String>,
     /// The most GPUs on one node, or usable ones on a server. Not what is free: others' use is not counted.
     pub gpus_per_node: Option<u64>,
@@ -91,11 +90,16 @@ impl DataSource for GpuTargets {
         for server in servers {
             rows.extend(self.of_server(server, cx).await?);
         }
-        rows.extend(
-            unknown
-                .into_iter()
-                .map(|name| refused(name, None, "Its connection is not known yet.".to_owned())),
-        );
+        let names_known = cx.client.names_known();
+        if !unknown.is_empty() || !names_known {
+            super::warn_of_connection(cx);
+        }
+        super::warn_of_prices(cx);
+        self.not_known_yet = if names_known {
+            unknown.into_iter().map(str::to_owned).collect()
+        } else {
+            Computed::null()
+        };
         self.targets = rows.into();
         Ok(self)
     }
@@ -131,15 +135,19 @@ impl GpuTargets {
             // One cluster that can't be reached hides none of the others.
             Err(error) => return Ok(vec![refused(&target.name, None, error.render())]),
         };
-        let kinds = match check_cluster(view.seen(), &target.declared) {
-            Ok(kinds) => kinds,
-            Err(why) => return Ok(vec![refused(&target.name, None, why.render())]),
-        };
+        let check = check_cluster(view.seen(), &target.declared);
+        let has = check.named_kinds();
+        if has.is_empty() {
+            let reason = check.reason(&target.name).unwrap_or_default();
+            return Ok(vec![refused(&target.name, None, reason)]);
+        }
         let none = Default::default();
+        let known = |usd: Option<Usd>| usd.filter(|_| cx.client.prices_known).map(report::usd);
         let row = |kind: Kind| {
-            let request = GpuRequest::parse(kind.id(), self.gpus).map_err(|why| {
-                Diagnostic::error("Invalid GPU request", why.to_string()).at("gpus")
-            })?;
+            let request = match GpuRequest::parse(kind.id(), self.gpus) {
+                Ok(request) => request,
+                Err(why) => return refused(&target.name, Some(kind), why.to_string()),
+            };
             let ask = ClusterAsk {
                 target: &target.name,
                 request,
@@ -149,7 +157,7 @@ impl GpuTargets {
                 previous: None,
                 prices: &cx.client.prices,
             };
-            Ok(match fit_cluster(view.seen(), &target.declared, &ask) {
+            match fit_cluster(view.seen(), &target.declared, &ask) {
                 Err(refusal) => refused(&target.name, Some(kind), refusal.render().detail),
                 Ok(fit) => TargetRow {
                     target: target.name.clone(),
@@ -158,20 +166,24 @@ impl GpuTargets {
                     kind: Some(kind.id().to_owned()),
                     gpus_per_node: fit.groups.iter().map(|group| group.gpus_per_node).max(),
                     nodes: Some(fit.groups.iter().map(|group| group.nodes).sum()),
-                    hourly_usd: fit.price.hourly().map(report::usd),
-                    monthly_usd: fit.price.monthly().map(report::usd),
-                    price: Some(fit.price.render()),
+                    hourly_usd: known(fit.price.hourly()),
+                    monthly_usd: known(fit.price.monthly()),
+                    price: Some(if cx.client.prices_known {
+                        fit.price.render()
+                    } else {
+                        Price::Unknown.render()
+                    }),
                 },
-            })
+            }
         };
-        self.asked(kinds).into_iter().map(row).collect()
+        Ok(self.asked(has).into_iter().map(row).collect())
     }
 
     /// The kind that is asked for, also where the target lacks it, so that its row says why; else those that the target has.
-    fn asked(&self, has: Vec<Kind>) -> Vec<Kind> {
+    fn asked(&self, has: BTreeSet<Kind>) -> Vec<Kind> {
         match self.kind.as_deref().and_then(|kind| kind.parse().ok()) {
             Some(kind) => vec![kind],
-            None => has,
+            None => has.into_iter().collect(),
         }
     }
 
@@ -229,10 +241,6 @@ impl GpuTargets {
                 price: Some(price.render()),
             }
         };
-        Ok(self
-            .asked(kinds.into_iter().collect())
-            .into_iter()
-            .map(row)
-            .collect())
+        Ok(self.asked(kinds).into_iter().map(row).collect())
     }
 }

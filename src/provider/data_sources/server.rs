@@ -17,15 +17,18 @@ use crate::provider::{
 };
 
 /// The check of one own server: its GPUs, whether they can be used, and if not, why.
+///
+/// Terraform reads it in the plan. Of a connection that is not known then (its server is made in the same apply) everything is
+/// null, with a warning, until the next refresh. With `depends_on` on what the connection comes from, Terraform reads it at apply.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Server {
     /// Name of the connection.
     pub name: String,
-    /// Whether one whole GPU is usable.
+    /// Whether one whole GPU is usable. Null when the connection is not known yet.
     pub can_take_gpu_work: Computed<bool>,
     /// Why not, and what to do. Null when it can.
     pub reason: Computed<String>,
-    /// Every physical GPU.
+    /// Every physical GPU. Null when the connection is not known yet.
     pub gpus: Computed<Vec<GpuRow>>,
     /// Version of the NVIDIA driver.
     pub driver_version: Computed<String>,
@@ -73,12 +76,8 @@ impl DataSource for Server {
                 return Err(Diagnostic::error("Not a server", detail).at("name").into());
             }
             Target::Unknown(attributes) => {
-                let detail = format!(
-                    "Part of the connection of {} is not known: {}.",
-                    self.name,
-                    attributes.join(", ")
-                );
-                return Err(Diagnostic::error("The connection is not known yet", detail).into());
+                super::warn_of_connection(cx);
+                return Ok(Self::unknown(self.name, &attributes));
             }
         };
         let watched = watched(cx);
@@ -117,5 +116,23 @@ impl DataSource for Server {
         self.monthly_usd = Computed(target.price.monthly().map(report::usd).into());
         self.price = target.price.render().into();
         Ok(self)
+    }
+}
+
+impl Server {
+    /// What can be said of a connection that is not known yet.
+    fn unknown(name: String, attributes: &[String]) -> Self {
+        Self {
+            name,
+            can_take_gpu_work: Computed::null(),
+            reason: super::connection_unknown(attributes).into(),
+            gpus: Computed::null(),
+            driver_version: Computed::null(),
+            docker_version: Computed::null(),
+            target_uid: Computed::null(),
+            hourly_usd: Computed::null(),
+            monthly_usd: Computed::null(),
+            price: Computed::null(),
+        }
     }
 }

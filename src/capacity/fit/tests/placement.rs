@@ -135,14 +135,72 @@ fn k11_a_declared_group_counts_where_nodes_are_not_there_yet_or_cannot_be_listed
         ..case("nvidia-l4", 2)
     };
     assert_eq!(
-        more.seen(Seen::NotListed(None))
-            .unwrap_err()
-            .render()
-            .detail,
+        more.refused(&[]),
         "Asked for 2 x nvidia-l4 on one node. conn_cluster has no GPU nodes that can be seen:\n\
          \x20 node group l4 (declared) has nvidia-l4, but 1 GPU per node\n\
          Ask for count = 1, or use a target with 2 GPUs per node: data.loomplane_gpu_targets lists them."
     );
+}
+
+#[test]
+fn k1_declared_groups_that_do_not_fit_leave_the_rights_that_would_show_the_nodes() {
+    let account = ServiceAccount {
+        namespace: "ml".to_owned(),
+        name: "deployer".to_owned(),
+    };
+    let refused = |case: Case| {
+        let refusal = case.seen(Seen::NotListed(Some(&account))).unwrap_err();
+        refusal.render().detail
+    };
+    let text = refused(Case {
+        declared: vec![surface_group()],
+        ..case("nvidia-l4", 2)
+    });
+    assert!(
+        text.starts_with(
+            "Asked for 2 x nvidia-l4 on one node. conn_cluster: Loomplane can't list this cluster's nodes, so it can't see GPUs. \
+             Its declared node groups do not fit:\n\
+             \x20 node group l4 (declared) has nvidia-l4, but 1 GPU per node\n\
+             Ask for count = 1, or use a target with 2 GPUs per node: data.loomplane_gpu_targets lists them.\n\
+             If it has nodes that fit: Apply this ClusterRole and binding, or declare their group in gpu_node_groups:\n\n\
+             apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\n"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("name: deployer\n    namespace: ml"), "{text}");
+    // So too where the groups fit and taints keep the pod from each.
+    let with_taint = |taint: &str| declared("nvidia-l4", 1, None, None, &[taint]).unwrap();
+    let text = refused(Case {
+        declared: vec![with_taint("a=1:NoSchedule"), with_taint("b=1:NoSchedule")],
+        ..case("nvidia-l4", 1)
+    });
+    for part in [
+        "so it can't see GPUs",
+        "but the taint a=1:NoSchedule",
+        "tolerate these with the service's tolerations",
+        "kind: ClusterRoleBinding",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn k11_a_refusal_says_that_nodes_disagree_with_the_declaration() {
+    let node = gpu_node("a", AWS, "nvidia-l4", 1);
+    let declaring = |gpus, count| Case {
+        declared: vec![declared("nvidia-l4", gpus, None, Some((AWS, "nvidia-l4")), &[]).unwrap()],
+        ..case("nvidia-l4", count)
+    };
+    assert_eq!(
+        declaring(4, 2).refused(std::slice::from_ref(&node)),
+        "Asked for 2 x nvidia-l4 on one node. conn_cluster has 1 GPU node:\n\
+         \x20 1 node has nvidia-l4, but 1 GPU per node\n\
+         Ask for count = 1, or use a target with 2 GPUs per node: data.loomplane_gpu_targets lists them.\n\
+         The nodes of conn_cluster disagree with gpu_node_groups.l4. Declared: nvidia-l4, 4 GPUs per node, with no taints. \
+         Its nodes have: nvidia-l4, 1 GPU per node, with no taints. The nodes win: correct the declaration."
+    );
+    // Nothing is said where they agree.
+    assert!(!declaring(1, 2).refused(&[node]).contains("disagree"));
 }
 
 #[test]
@@ -291,36 +349,4 @@ fn k9_five_thousand_nodes_are_a_handful_of_groups() {
         fit.groups.iter().map(|group| group.nodes).sum::<u64>(),
         2500
     );
-}
-
-#[test]
-fn a_cluster_check_names_the_kinds_or_the_reason() {
-    let kinds = |nodes: &[Node]| check_cluster(Seen::Nodes(&ClusterView::new(nodes)), &[]);
-    assert_eq!(
-        kinds(&[l4("a"), product("b", "NVIDIA-B200", 8)]),
-        Ok(vec![Kind::L4])
-    );
-    assert_eq!(
-        kinds(&[product("b", "NVIDIA-B200", 8)]),
-        Err(ClusterWhy::NoMatch)
-    );
-    assert_eq!(
-        check_cluster(Seen::NotListed(None), &[]),
-        Err(ClusterWhy::NotListed {
-            service_account: None
-        })
-    );
-    assert_eq!(
-        check_cluster(Seen::NotListed(None), &[surface_group()]),
-        Ok(vec![Kind::L4])
-    );
-    let mut amd = gpu_node("c", "doks.digitalocean.com/gpu-model", "mi300x", 0);
-    amd.allocatable = BTreeMap::from([(keys::AMD_RESOURCE.to_owned(), 8)]);
-    amd.capacity = amd.allocatable.clone();
-    assert_eq!(
-        ClusterView::new(&[amd.clone()]).groups[0].gpus,
-        8,
-        "listed, never offered"
-    );
-    assert!(kinds(&[amd]).is_err());
 }
