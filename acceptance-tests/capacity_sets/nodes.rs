@@ -90,7 +90,10 @@ fn a1_a_node_that_does_not_fit_is_refused_by_name() {
     assert!(other.state_of(address).is_none());
 
     // Under another name it is the same nodes of a new set.
-    let named = configuration(cluster.kubeconfig(), &format!("nodes = [\"a100-1\"]\n{POOLS}"));
+    let named = configuration(
+        cluster.kubeconfig(),
+        &format!("nodes = [\"a100-1\"]\n{POOLS}"),
+    );
     work.file("main.tf", &named);
     work.apply().expect(OK);
     work.file(
@@ -100,7 +103,9 @@ fn a1_a_node_that_does_not_fit_is_refused_by_name() {
             "\"renamed\"\n          cluster",
         ),
     );
-    work.apply().expect(OK).says("1 added, 0 changed, 1 destroyed");
+    work.apply()
+        .expect(OK)
+        .says("1 added, 0 changed, 1 destroyed");
     assert_eq!(work.state_of(address).unwrap()["gpus"], 8);
 }
 

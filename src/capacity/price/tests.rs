@@ -277,7 +277,6 @@ fn p5_one_unknown_machine_makes_the_share_unknown() {
         share(1, 1, [(&price, None)]),
         share(1, 1, []),
         share(1, 1, [(&price, Some(0))]),
-        share(1, 0, [(&price, Some(1))]),
     ] {
         assert_eq!(
             (unknown.hourly(), unknown.render().as_str()),
@@ -292,6 +291,12 @@ fn p5_a_service_without_gpus_has_no_share() {
     assert_eq!(
         (none.hourly(), none.monthly(), none.render().as_str()),
         (None, None, "no GPU share")
+    );
+    // Nor has one that is scaled to zero: it costs nothing now, and an unknown price it is not.
+    let off = share(1, 0, [(&known("1"), Some(1))]);
+    assert_eq!(
+        (off.hourly(), off.render().as_str()),
+        (None, "no GPU share")
     );
 }
 
