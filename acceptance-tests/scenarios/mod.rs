@@ -10,6 +10,7 @@ mod faults;
 mod fleet;
 mod foreign;
 mod lifecycle;
+mod mixed_fleet;
 mod names;
 mod prices;
 mod requests;
