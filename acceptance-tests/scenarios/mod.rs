@@ -14,6 +14,7 @@ mod mixed_fleet;
 mod names;
 mod prices;
 mod requests;
+mod rollout_failures;
 mod secrets;
 mod unknowns;
 mod volumes;
