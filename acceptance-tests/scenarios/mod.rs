@@ -5,6 +5,7 @@
 //! run at the same time must not wait for each other's GPUs. What changes nodes takes a control plane of its own.
 
 mod attributes;
+mod between_plan_and_apply;
 mod fault_runs;
 mod faults;
 mod fleet;
