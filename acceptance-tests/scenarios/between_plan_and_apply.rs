@@ -231,3 +231,69 @@ fn g5_a_planned_update_of_another_attribute_goes_through_on_any_fleet() {
 fn gpus(bench: &Bench<'_>) -> Value {
     bench.pod_spec("it")["containers"][0]["resources"]["limits"]["nvidia.com/gpu"].clone()
 }
+
+#[test]
+fn g8_a_list_price_that_changes_between_plan_and_apply_leaves_nothing_half_done() {
+    let Some(cluster) = fleet() else { return };
+    let machine = |name: &str, machine: &str| {
+        NodeGroup::new(name, 1, 8)
+            .label("node.kubernetes.io/instance-type", machine)
+            .label("nvidia.com/gpu.product", "NVIDIA-L4")
+            .label("topology.kubernetes.io/region", "us-east-1")
+    };
+    let dearer = || cluster.add_nodes(&[machine("dear", "g6.16xlarge")]);
+    cluster.add_nodes(&[machine("cheap", "g6.48xlarge")]);
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "price") else {
+        return;
+    };
+    let with = |count: u32, more: &str| {
+        service(&format!(
+            "{}\n  wait = false\n  {more}",
+            gpu("nvidia-l4", count)
+        ))
+    };
+    // A known price is a promise: where it can't be kept, core stops the apply, and nothing was made.
+    let kept_or_stopped = |run: Run| {
+        if run.code == Some(OK) {
+            return true;
+        }
+        run.expect(FAILED)
+            .says("inconsistent final plan")
+            .says("hourly_usd");
+        false
+    };
+    bench.main(&with(1, ""));
+    bench.work.plan().expect(HAS_CHANGES);
+    let planned = bench.work.change(IT)["after"]["hourly_usd"].clone();
+    // A machine with the same cards and another price joins: the share is the highest (P5).
+    dearer();
+    if !kept_or_stopped(bench.work.apply_plan()) {
+        assert_eq!(bench.left(), Vec::<String>::new());
+        assert!(bench.work.state_of(IT).is_none());
+        bench.main(&with(1, "")).applied();
+    }
+    bench.work.apply_with(&["-refresh-only"]).expect(OK);
+    let shown = bench.state()["hourly_usd"].clone();
+    assert!(shown.as_f64() > planned.as_f64(), "{shown} {planned}");
+
+    // What does not ask for a price anew goes through.
+    cluster.delete("/api/v1/nodes/dear-0");
+    bench.work.apply_with(&["-refresh-only"]).expect(OK);
+    bench.main(&with(1, "env = { A = \"1\" }"));
+    bench.work.plan().expect(HAS_CHANGES);
+    dearer();
+    of_ours(bench.work.apply_plan()).expect(OK);
+    bench.work.expect_no_changes();
+
+    cluster.delete("/api/v1/nodes/dear-0");
+    bench.main(&with(2, ""));
+    bench.work.plan().expect(HAS_CHANGES);
+    dearer();
+    let spec = bench.deployment("it")["spec"].clone();
+    if !kept_or_stopped(bench.work.apply_plan()) {
+        assert_eq!(bench.deployment("it")["spec"], spec);
+        bench.main(&with(2, "")).applied();
+    }
+    assert_eq!(gpus(&bench), "2");
+    ends(Turn::Added, &bench);
+}
