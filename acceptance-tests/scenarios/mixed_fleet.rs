@@ -460,3 +460,32 @@ fn k7_shared_cards_and_slices_are_refused_as_what_they_are() {
         .says(&format!("{vgpu} ({PRODUCT} = NVIDIA-L4-6Q)"))
         .says("1 node has nvidia-l4, but only a part of one (g6f.xlarge)");
 }
+
+#[test]
+fn k7_targets_that_hand_out_no_whole_cards_are_listed_as_what_they_are() {
+    let Some(bench) = mixed("k7targets") else {
+        return;
+    };
+    bench.main(
+        "data \"loomplane_gpu_targets\" \"it\" {\n  for_each = toset([\"nvidia-h100-80gb\", \"nvidia-rtx-4000-ada\", \"nvidia-a10\"])\n  kind = each.key\n}\n\
+         output \"rows\" {\n  value = { for kind, it in data.loomplane_gpu_targets.it : kind => it.targets[0] }\n}\n",
+    );
+    bench.work.apply().expect(OK);
+    let rows = bench.work.output("rows");
+    for (kind, says) in [
+        ("nvidia-h100-80gb", "as MIG slices, not whole GPUs"),
+        ("nvidia-h100-80gb", "shared, not whole GPUs"),
+        ("nvidia-rtx-4000-ada", "the architecture is arm64"),
+    ] {
+        let row = &rows[kind];
+        assert_eq!(row["usable"], false, "{row}");
+        assert!(row["reason"].as_str().unwrap().contains(says), "{row}");
+    }
+    let row = &rows["nvidia-a10"];
+    assert_eq!(
+        (&row["usable"], &row["nodes"]),
+        (&json!(true), &json!(1)),
+        "{row}"
+    );
+    assert_eq!(row["gpus_per_node"], 1, "{row}");
+}
