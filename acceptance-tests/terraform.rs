@@ -330,6 +330,13 @@ impl Running {
         shown.lines().filter_map(line).collect()
     }
 
+    /// Process ids of the CLI and of the providers that run for it.
+    pub fn processes(&self) -> Vec<u32> {
+        let mut all = vec![self.child.id()];
+        all.extend(self.children());
+        all
+    }
+
     fn signal(&self, name: &str) {
         // No crate and no unsafe code for one call: the shell's own kill.
         Command::new("kill")

@@ -195,12 +195,14 @@ def tools(parts):
 
 
 def stages(folder, heartbeats):
-    """kwok's own fast stages, then ours for what goes wrong (stages/*.yaml)."""
+    """kwok's own fast stages, then ours for what goes wrong (stages/*.yaml), and what containers have logged (logs/)."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "loomplane-bench" / "share" / "kwok"
     own = [file for file in sorted(cache.glob("*.yaml")) if heartbeats or "heartbeat" not in file.name]
     files = own + sorted((HERE / "stages").glob("*.yaml"))
     path = folder / "stages.yaml"
-    path.write_text("".join(f"---\n{file.read_text()}\n" for file in files))
+    logs = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "loomplane"}, "spec": {"logs": [
+        {"logsFile": str(HERE / "logs" / "running.log"), "previousLogsFile": str(HERE / "logs" / "previous.log")}]}}
+    path.write_text("".join(f"---\n{text}\n" for text in [*(file.read_text() for file in files), json.dumps(logs)]))
     return path
 
 
@@ -212,7 +214,7 @@ def audit_arguments(folder):
 
 
 def up_once(folder, binaries, parts, node_lifecycle, audit):
-    client, peer, port = free_ports(3)
+    client, peer, port, kubelet = free_ports(4)
     url, peers = f"http://127.0.0.1:{client}", f"http://127.0.0.1:{peer}"
     etcd = start(folder, "etcd", [
         binaries["etcd"], "--data-dir", str(folder / "etcd"), "--unsafe-no-fsync",
@@ -245,8 +247,10 @@ def up_once(folder, binaries, parts, node_lifecycle, audit):
         "kube-scheduler": ["--leader-elect=false", "--secure-port=0"],
         "kube-controller-manager": ["--leader-elect=false", "--secure-port=0", "--kube-api-qps=200", "--kube-api-burst=400",
                                     "--controllers=*" + ("" if node_lifecycle else ",-node-lifecycle-controller")],
-        "kwok": ["--manage-all-nodes=true", f"--config={stages(folder, node_lifecycle)}"],
+        "kwok": ["--manage-all-nodes=true", f"--config={stages(folder, node_lifecycle)}",
+                 f"--server-address=127.0.0.1:{kubelet}"],
     }
+    (folder / "kubelet.port").write_text(str(kubelet))  # fleet.py tells it the API server, which asks there for logs
     for part in parts[len(API):]:
         start(folder, part, [binaries[part], *common, *arguments[part]])
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import urllib.parse
+from pathlib import Path
 
 CONNECTIONS = 8
 NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -48,7 +49,7 @@ def taint(text):
     return {"key": key, "effect": effect, **({"value": value} if value else {})}
 
 
-def node(group, index):
+def node(group, index, kubelet):
     name = f"{group['name']}-{index}"
     arch, ready = group.get("arch", "amd64"), group.get("ready", True)
     resources = {"cpu": str(group.get("cpu", 32)), "memory": group.get("memory", "256Gi"), "pods": "110",
@@ -67,10 +68,20 @@ def node(group, index):
                    "conditions": [{"type": "Ready", "status": "True" if ready else "False",
                                    "reason": "KubeletReady" if ready else "KubeletNotReady",
                                    "lastHeartbeatTime": NOW, "lastTransitionTime": NOW}],
+                   **kubelet,
                    "nodeInfo": {key: "" for key in ("bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion",
                                                     "machineID", "osImage", "systemUUID")}
                    | {"architecture": arch, "operatingSystem": "linux", "kubeletVersion": "v1.36.3"}},
     }
+
+
+def kubelet_of(kubeconfig):
+    """Where the API server finds the kubelets of a control plane of ours (logs); nothing where that is not known."""
+    port = Path(kubeconfig).with_name("kubelet.port")
+    if not port.exists():
+        return {}
+    return {"addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": int(port.read_text())}}}
 
 
 def create(api, body):
@@ -128,7 +139,8 @@ def main():
         return 2
     action, kubeconfig, path = sys.argv[1:]
     groups = json.load(sys.stdin if path == "-" else open(path))
-    nodes = [node(group, index) for group in groups for index in range(group.get("nodes", 1))]
+    kubelet = kubelet_of(kubeconfig)
+    nodes = [node(group, index, kubelet) for group in groups for index in range(group.get("nodes", 1))]
     if action == "delete":
         in_parallel(kubeconfig, delete, nodes)
         return 0

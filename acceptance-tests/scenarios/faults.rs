@@ -148,8 +148,8 @@ fn an_api_server_that_stays_away_in_the_wait_is_named_when_time_is_up() {
 }
 
 #[test]
-fn an_image_that_can_t_be_pulled_ends_the_wait_early_and_is_repaired_in_place_later() {
-    let Some(bench) = bench("badimage") else {
+fn a_crash_loop_ends_the_wait_early_and_is_repaired_in_place_later() {
+    let Some(bench) = bench("crashes") else {
         return;
     };
     bench.main(&service("")).applied();

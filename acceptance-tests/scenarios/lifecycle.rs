@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Bench, IT, SOON, actions, bench, bench_by, cluster, gpu, named, service};
+use super::{Bench, IT, SOON, actions, bench, bench_by, gpu, named, service};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
 
 #[test]
@@ -246,52 +246,4 @@ fn moved_and_removed_touch_nothing() {
 fn identity(bench: &Bench<'_>) -> (serde_json::Value, serde_json::Value) {
     let metadata = &bench.deployment("it")["metadata"];
     (metadata["uid"].clone(), metadata["generation"].clone())
-}
-
-#[test]
-fn g9_state_of_kubernetes_deployment_is_taken_over_without_touching_the_workload() {
-    let Some(cluster) = cluster() else { return };
-    let Some(mut bench) = Bench::on(cluster, Cli::Terraform, "takeover") else {
-        return;
-    };
-    let namespace = bench.namespace.name().to_owned();
-    bench.cluster.create(
-        &format!("/apis/apps/v1/namespaces/{namespace}/deployments"),
-        &json!({"metadata": {"name": "it"}, "spec": {"selector": {"matchLabels": {"app": "it"}}, "template": {
-            "metadata": {"labels": {"app": "it"}},
-            "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10", "env": [{"name": "A", "value": "1"}]}]}}}}),
-    );
-    // Our own binary stands in for the other provider: core asks it for nothing but its schema.
-    let folder = tempfile::tempdir().unwrap();
-    let other = folder.path().join("terraform-provider-kubernetes");
-    std::os::unix::fs::symlink(crate::parts::provider(), &other).unwrap();
-    let Some(work) = crate::terraform::Workspace::with_overrides(
-        Cli::Terraform,
-        &[
-            ("loomplane/loomplane", &crate::parts::provider()),
-            ("hashicorp/kubernetes", &other),
-        ],
-    ) else {
-        return;
-    };
-    bench.work = work;
-    bench.connections(&[("prod", "")], "");
-    let state = json!({"version": 4, "terraform_version": "1.11.4", "serial": 1, "lineage": "a", "outputs": {}, "resources": [{
-        "mode": "managed", "type": "kubernetes_deployment_v1", "name": "old", "provider": "provider[\"registry.terraform.io/hashicorp/kubernetes\"]",
-        "instances": [{"schema_version": 1, "attributes": {"id": format!("{namespace}/it"), "metadata": [{"name": "it", "namespace": namespace, "labels": {}}]}}]}]});
-    bench.work.file("terraform.tfstate", &state.to_string());
-    bench.main(
-        "resource \"loomplane_gpu_service\" \"it\" {\n  name = \"it\"\n  target = \"prod\"\n  image = \"registry.k8s.io/pause:3.10\"\n  env = { A = \"1\" }\n}\n\
-         moved {\n  from = kubernetes_deployment_v1.old\n  to = loomplane_gpu_service.it\n}\n",
-    );
-    let before = identity(&bench);
-    bench
-        .work
-        .apply()
-        .expect(OK)
-        .says("0 added, 0 changed, 0 destroyed");
-    bench.work.expect_no_changes();
-    let after = identity(&bench);
-    assert_eq!(before, after, "nothing was written");
-    assert_eq!(bench.state()["env"], json!({"A": "1"}));
 }

@@ -6,17 +6,22 @@
 
 mod asks;
 mod attributes;
+mod between_plan_and_apply;
 mod data_sources;
 mod fault_runs;
 mod faults;
 mod fleet;
 mod foreign;
+mod functions;
 mod lifecycle;
+mod mixed_fleet;
+mod moved;
 mod names;
 mod passing;
 mod prices;
 mod put_back;
 mod requests;
+mod rollout_failures;
 mod secrets;
 mod unknowns;
 mod volumes;

@@ -1,6 +1,6 @@
 //! Names of connections: renamed, gone, two for one cluster, two providers (G9).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Bench, IT, REQUIRED, actions, bench, bench_by, cluster, gpu, service};
 use crate::cluster::{Cluster, NodeGroup, Parts};
@@ -67,7 +67,7 @@ fn g9_another_cluster_is_a_new_service() {
     bench.main(&text.replace("target = \"prod\"", "target = \"other\""));
     let change = bench.change();
     assert_eq!(actions(&change), "delete-create");
-    assert_eq!(change["replace_paths"], serde_json::json!([["target"]]));
+    assert_eq!(change["replace_paths"], json!([["target"]]));
     bench.work.apply_plan().expect(OK);
     bench.work.expect_no_changes();
     assert!(!one.exists("/apis/apps/v1/namespaces/default/deployments/it"));
@@ -89,6 +89,99 @@ fn g9_another_cluster_is_a_new_service() {
         .says("destroy = false");
     bench.work.file("provider.tf", &both);
     bench.work.destroy().expect(OK);
+}
+
+#[test]
+fn g9_without_rights_on_kube_system_another_name_is_not_taken_for_the_same_cluster() {
+    let Some(bench) = bench("whichcluster") else {
+        return;
+    };
+    let namespace = bench.namespace.name().to_owned();
+    let services = json!([
+        {"apiGroups": ["apps"], "resources": ["deployments", "replicasets"], "verbs": ["*"]},
+        {"apiGroups": [""], "resources": ["services", "secrets", "pods", "events"], "verbs": ["*"]}
+    ]);
+    let blind = bench
+        .cluster
+        .kubeconfig_for(&namespace, "ci", &services, false);
+    let refused = || {
+        bench
+            .work
+            .plan()
+            .expect(FAILED)
+            .says("Can't tell whether renamed is the same cluster as before")
+            .says("The target changes from prod to renamed")
+            .says("Allow `get` on it");
+    };
+    let renamed = service("").replace("target = \"prod\"", "target = \"renamed\"");
+    bench.main(&service("")).applied();
+    let uid = bench.cluster.get("/api/v1/namespaces/kube-system")["metadata"]["uid"].clone();
+    assert_eq!(bench.state()["target_uid"], uid);
+    let before = versions(&bench);
+    // The new name's credential may not look.
+    bench.connections_with(&blind, &[("renamed", "")], "");
+    bench.main(&renamed);
+    refused();
+    // The old name's could not: then nobody knows which cluster it was.
+    bench.connections(&[("prod", "")], "");
+    bench.main("removed {\n  from = loomplane_gpu_service.it\n  lifecycle {\n    destroy = false\n  }\n}\n");
+    bench.work.apply().expect(OK);
+    bench.connections_with(&blind, &[("prod", "")], "");
+    bench.main(&service(""));
+    bench
+        .work
+        .import(IT, &format!("prod/{namespace}/it"))
+        .expect(OK);
+    assert_eq!(bench.state()["target_uid"], "");
+    bench.connections(&[("renamed", "")], "");
+    bench.main(&renamed);
+    refused();
+    assert_eq!(versions(&bench), before, "nothing was written");
+    // With the right on both sides the name is only a name.
+    bench.connections(&[("prod", "")], "");
+    bench.main(&service(""));
+    bench.work.apply_with(&["-refresh-only"]).expect(OK);
+    bench.connections(&[("renamed", "")], "");
+    bench.main(&renamed);
+    let change = bench.change();
+    assert_eq!(actions(&change), "update");
+    assert_eq!(change["before"]["target_uid"], uid);
+}
+
+#[test]
+fn g9_a_name_is_one_target_s_only_and_made_of_letters_digits_and_dashes() {
+    for cli in Cli::BOTH {
+        let Some(bench) = bench_by(cli, "targetnames") else {
+            return;
+        };
+        let server = |name: &str| {
+            format!(
+                "servers = {{\n    {name:?} = {{\n      host = \"gpu-01.invalid\"\n      user = \"ops\"\n    }}\n  }}"
+            )
+        };
+        bench.main(&service(""));
+        bench.connections(&[("prod", "")], &server("prod"));
+        bench
+            .work
+            .plan()
+            .expect(FAILED)
+            .says("One name for two targets")
+            .says("\"prod\" names a cluster and a server")
+            .says("rename one of them");
+        bench.connections(&[("prod", "")], &server("a.b"));
+        bench
+            .work
+            .plan()
+            .expect(FAILED)
+            .says("Invalid target name")
+            .says("\"a.b\" can't name a target. Use letters, digits, \"_\" and \"-\".");
+        for name in ["a/b", "a b", "", "\u{e4}"] {
+            bench.connections(&[("prod", ""), (&format!("{name:?}"), "")], "");
+            bench.work.plan().expect(FAILED).says("Invalid target name");
+        }
+        bench.connections(&[("prod", ""), ("Prod_2-b", "")], "");
+        bench.work.plan().expect(HAS_CHANGES);
+    }
 }
 
 #[test]

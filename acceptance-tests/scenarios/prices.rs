@@ -17,6 +17,8 @@ fn p4_p5_the_plan_shows_the_share_and_a_limit_holds() {
     bench.main(&with("1", 1));
     let change = bench.change();
     assert_eq!(change["after"]["hourly_usd"], 0.8048);
+    // 730 hours: the API names no figure of its own.
+    assert_eq!(change["after"]["monthly_usd"], 587.504);
     assert!(
         change["after"]["price"]
             .as_str()
@@ -51,6 +53,8 @@ fn p1_an_unknown_price_does_not_pass_a_limit_and_is_null() {
     bench.main(&service(&gpu("nvidia-l4", 1)));
     let change = bench.change();
     assert_eq!(change["after"]["hourly_usd"], json!(null));
+    assert_eq!(change["after"]["monthly_usd"], json!(null));
+    assert_eq!(change["after_unknown"]["monthly_usd"], json!(null));
     assert_eq!(change["after"]["price"], "price unknown");
     bench.main(&service(&format!(
         "{}\n  max_hourly_usd = 100",

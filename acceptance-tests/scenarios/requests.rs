@@ -1,7 +1,10 @@
 //! Requests that can't be met fail the plan, on the attribute, with what was found and what would work (G1 to G5, K10).
 
-use super::{bench, bench_by, gpu, service};
-use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
+use serde_json::json;
+
+use super::{Bench, actions, bench, bench_by, gpu, h100, service};
+use crate::cluster::{Cluster, NodeGroup, Parts};
+use crate::terraform::{Cli, FAILED, OK};
 
 #[test]
 fn g5_a_kind_that_the_cluster_lacks_is_refused_at_plan_per_node_group() {
@@ -122,17 +125,85 @@ fn g9_a_target_that_is_not_configured_is_named_with_those_that_are() {
 
 #[test]
 fn g5_an_unchanged_service_never_fails_a_plan_on_capacity() {
-    let Some(bench) = bench("g5unchanged") else {
+    // What becomes of the nodes that it runs on, and what a request that is new is told then.
+    type Turn = fn(&Cluster);
+    let node = |name: &str| format!("/api/v1/nodes/{name}");
+    let gone: Turn = |cluster| {
+        for name in ["h100-0", "h100-1"] {
+            cluster.delete(&format!("/api/v1/nodes/{name}"));
+        }
+    };
+    let relabelled: Turn = |cluster| {
+        for name in ["h100-0", "h100-1"] {
+            cluster.merge(
+                &format!("/api/v1/nodes/{name}"),
+                &json!({"metadata": {"labels": {"nvidia.com/gpu.product": "NVIDIA-H200"}}}),
+            );
+        }
+    };
+    let Some(cluster) = Cluster::own(Parts::All, &[NodeGroup::new("cpu", 1, 0)]) else {
         return;
     };
-    bench.main(&service(&gpu("nvidia-l4", 1))).applied();
-    // A group that now says no: a selector that no node carries, set by hand on a service that runs.
-    bench.main(&service(&format!(
-        "{}\n  env = {{ A = \"1\" }}",
-        gpu("nvidia-l4", 1)
-    )));
-    bench.work.plan().expect(HAS_CHANGES);
-    bench.work.apply_plan().expect(OK);
+    let turns = [
+        ("gone", gone, "No GPU nodes"),
+        (
+            "relabelled",
+            relabelled,
+            "2 nodes have nvidia-h200-141gb (8 GPUs per node)",
+        ),
+    ];
+    for (name, turn, says) in turns {
+        cluster.add_nodes(&[h100(2)]);
+        let Some(bench) = Bench::on(&cluster, Cli::any(), name) else {
+            return;
+        };
+        let with = |count: u32, more: &str| {
+            service(&format!(
+                "{}\n  wait = false\n  {more}",
+                gpu("nvidia-h100-80gb", count)
+            ))
+        };
+        bench.main(&with(1, "")).applied();
+        let before = (bench.pod_spec("it"), bench.state());
+        turn(&cluster);
+        // Nothing changed: nothing to say, and nothing to do.
+        bench.work.expect_no_changes();
+        // Another attribute changes: what has no nodes any more is no part of it.
+        bench.main(&with(1, "env = { A = \"1\" }"));
+        let change = bench.change();
+        assert_eq!(actions(&change), "update", "{name}");
+        for carried in ["hourly_usd", "monthly_usd", "price"] {
+            assert_eq!(change["after"][carried], before.1[carried], "{name}");
+        }
+        assert_eq!(
+            change["after"]["placement"]["admits"],
+            before.1["placement"]["admits"]
+        );
+        bench.work.apply_plan().expect(OK);
+        bench.work.expect_no_changes();
+        let after = bench.pod_spec("it");
+        assert_eq!(
+            after["containers"][0]["env"],
+            json!([{"name": "A", "value": "1"}])
+        );
+        // Its placement stays as it was applied: nodes that come back are admitted.
+        for kept in ["affinity", "tolerations"] {
+            assert_eq!(after[kept], before.0[kept], "{name}: {kept}");
+        }
+        assert!(after["affinity"].is_object());
+        // A request that is new is refused, before anything is changed.
+        bench.main(&with(2, "env = { A = \"1\" }"));
+        bench.work.plan().expect(FAILED).says(says);
+        assert_eq!(bench.pod_spec("it"), after);
+        // A pod of a node that is gone ends only when the garbage collector finds it, a minute later.
+        cluster.add_nodes(&[h100(2)]);
+        bench.main("");
+        bench.work.apply().expect(OK);
+        assert!(!cluster.exists(&bench.namespace.deployment("it")));
+        for name in ["h100-0", "h100-1"] {
+            cluster.delete(&node(name));
+        }
+    }
 }
 
 #[test]

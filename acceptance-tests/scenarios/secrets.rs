@@ -75,6 +75,64 @@ fn a_write_only_secret_is_in_no_state_plan_or_log() {
     }
 }
 
+/// What `ps e` shows: the command lines of all processes, and the environment of ours; a line each.
+#[cfg(target_os = "linux")]
+fn process_list(ours: &[u32]) -> Vec<String> {
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read(path).unwrap_or_default();
+        String::from_utf8_lossy(&text).replace('\0', " ")
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let commands = processes.map(|entry| read(entry.path().join("cmdline")));
+    let environments = ours
+        .iter()
+        .map(|pid| read(format!("/proc/{pid}/environ").into()));
+    commands.chain(environments).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_write_only_secret_is_in_no_process_list() {
+    for cli in Cli::BOTH {
+        let Some(bench) = bench_by(cli, "secretps") else {
+            return;
+        };
+        // From a file: a variable of the environment would be the user's own doing.
+        bench.work.file("key.txt", SECRET);
+        bench.main(&service(
+            "annotations = { \"loomplane.bench/outcome\" = \"slow-start\", \"loomplane.bench/delay\" = \"3s\" }\n  \
+             secret_env = { API_KEY = file(\"key.txt\") }\n  secret_env_version = 1",
+        ));
+        let mut seen = std::collections::BTreeSet::new();
+        for arguments in [
+            ["plan", "-out=plan.bin"].as_slice(),
+            &["apply", "plan.bin"],
+            &["destroy", "-auto-approve"],
+        ] {
+            let mut run = bench.work.start(arguments);
+            while !run.has_ended() {
+                seen.extend(process_list(&run.processes()));
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            run.wait(super::SOON).expect(OK);
+        }
+        let seen: Vec<String> = seen.into_iter().collect();
+        let seen = seen.join("\n");
+        // It did look at the CLI and at a provider while they ran.
+        for sign in [
+            "apply plan.bin",
+            "terraform-provider-loomplane",
+            "TF_IN_AUTOMATION=1",
+            "TF_PLUGIN_MAGIC_COOKIE=",
+        ] {
+            assert!(seen.contains(sign), "{sign} was not seen");
+        }
+        for text in [SECRET, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5LXN0YXBsZQ"] {
+            assert!(!seen.contains(text), "{text} is in the process list");
+        }
+    }
+}
+
 #[test]
 fn a_secret_s_new_name_with_a_new_version_reaches_the_secret_and_the_pods() {
     let Some(bench) = bench_by(Cli::any(), "secretname") else {

@@ -70,7 +70,8 @@ pub(super) async fn call_function<P: Provider>(
         Err(why) => pb::call_function::Response {
             result: None,
             error: Some(pb::FunctionError {
-                text: why.text,
+                // Core ends the sentence.
+                text: why.text.trim_end_matches('.').to_owned(),
                 function_argument: why.argument.and_then(|index| i64::try_from(index).ok()),
             }),
         },
