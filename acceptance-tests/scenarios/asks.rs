@@ -117,6 +117,51 @@ fn g5_a_selector_that_no_node_satisfies_is_refused_where_it_is_changed_and_the_p
 }
 
 #[test]
+fn g5_what_no_node_is_large_enough_for_and_a_label_that_none_has_are_refused_at_plan() {
+    let small = l4(1).resource("cpu", "3920m").resource("memory", "14Gi");
+    let Some(cluster) = Cluster::own(Parts::All, &[small.label("team", "ml")]) else {
+        return;
+    };
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "size") else {
+        return;
+    };
+    let sized = |cpu: &str, memory: u32, more: &str| {
+        service(&format!(
+            "size = {{ cpu = {cpu}, memory = {memory}, gpu = {{ kind = \"nvidia-l4\", count = 1 }} }}\n  {more}"
+        ))
+    };
+    for (cpu, memory) in [("4", 1024), ("1", 20_000)] {
+        bench.main(&sized(cpu, memory, ""));
+        bench
+            .work
+            .plan()
+            .expect(FAILED)
+            .says("but at most 3.92 cores and 14336 MiB for a pod")
+            .says("Ask for less size.cpu or size.memory");
+    }
+    bench.main(&sized("1", 1024, "node_selector = { team = \"web\" }"));
+    bench
+        .work
+        .plan()
+        .expect(FAILED)
+        .says("but not the labels of node_selector")
+        .says("node_selector = {");
+    bench
+        .main(&sized("1", 1024, "node_selector = { team = \"ml\" }"))
+        .applied();
+    // A larger pod is a new request; a smaller one is not refused, whatever became of the nodes.
+    bench.main(&sized("4", 1024, ""));
+    bench.work.plan().expect(FAILED);
+    cluster.delete("/api/v1/nodes/l4-0");
+    bench.main(&sized(
+        "0.5",
+        1024,
+        "wait = false\n  node_selector = { team = \"ml\" }",
+    ));
+    bench.work.plan().expect(HAS_CHANGES);
+}
+
+#[test]
 fn g5_a_toleration_that_its_nodes_need_is_not_taken_away() {
     let tainted = NodeGroup::new("a", 1, 1)
         .label("nvidia.com/gpu.product", "NVIDIA-L4")

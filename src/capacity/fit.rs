@@ -43,6 +43,10 @@ pub struct ClusterAsk<'a> {
     pub request: GpuRequest,
     /// How many replicas.
     pub replicas: u32,
+    /// CPU of each replica, in thousandths of a core.
+    pub cpu_millis: Option<u64>,
+    /// Memory of each replica, in MiB.
+    pub memory_mib: Option<u64>,
     /// The service's own node selector.
     pub node_selector: &'a BTreeMap<String, String>,
     /// The service's own tolerations, beyond those of K6.
@@ -267,6 +271,14 @@ fn sort_nodes<'a>(
 ) {
     let all = group.nodes;
     if let Some(why) = group.why_not(ask.request, admission) {
+        lines.push(line(group, why, all, None));
+        return;
+    }
+    if !group.holds(ask.cpu_millis, ask.memory_mib) {
+        let why = GroupWhy::TooSmall {
+            cpu_millis: group.cpu_millis,
+            memory_mib: group.memory_mib,
+        };
         lines.push(line(group, why, all, None));
         return;
     }

@@ -8,7 +8,7 @@ pub mod keys;
 #[cfg(test)]
 mod tests;
 
-pub use keys::{KindKey, relevant_label, selector_label};
+pub use keys::{KindKey, fingerprint, relevant_label, selector_label};
 
 /// What a node's kind is, and where that was read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,6 +11,12 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
+    /// What stands for each other label: see [`crate::capacity::label::fingerprint`].
+    pub others: Vec<u64>,
+    /// `status.allocatable` of `cpu`, in thousandths of a core; none when it is not said.
+    pub cpu_millis: Option<u64>,
+    /// `status.allocatable` of `memory`, in MiB, rounded up; none when it is not said.
+    pub memory_mib: Option<u64>,
     /// `status.allocatable`, whole units, only of extended resources such as `nvidia.com/gpu`.
     pub allocatable: BTreeMap<String, u64>,
     /// `status.capacity`, like `allocatable`.

@@ -14,6 +14,8 @@ use super::cancel::Cancel;
 use super::connect::Cluster;
 use super::error::Error;
 use super::request::Paged;
+use super::workload::quantity;
+use crate::capacity::label;
 use crate::capacity::node::{Effect, Node, Taint};
 use crate::capacity::set::{SeenNode, marks};
 
@@ -107,9 +109,8 @@ struct Info<'a> {
 }
 
 /// Extended resources only (`nvidia.com/gpu`), which are whole numbers by the API's rules.
-fn extended(resources: Option<BTreeMap<Cow<'_, str>, Cow<'_, str>>>) -> BTreeMap<String, u64> {
+fn extended(resources: BTreeMap<Cow<'_, str>, Cow<'_, str>>) -> BTreeMap<String, u64> {
     resources
-        .unwrap_or_default()
         .into_iter()
         .filter(|(name, _)| {
             name.contains('/')
@@ -154,13 +155,23 @@ fn convert(item: Item<'_>, keep: fn(&str) -> bool) -> Node {
         .or_else(|| labels.get("kubernetes.io/arch").cloned())
         .unwrap_or_default()
         .into_owned();
+    let allocatable = item.status.allocatable.unwrap_or_default();
+    let amount = |name: &str, read: fn(&str) -> Option<u64>| {
+        allocatable.get(name).and_then(|amount| read(amount))
+    };
+    let (kept, others): (Vec<_>, Vec<_>) = labels.into_iter().partition(|(key, _)| keep(key));
     Node {
         name: item.metadata.name.into_owned(),
-        labels: labels
+        labels: kept
             .into_iter()
-            .filter(|(key, _)| keep(key))
             .map(|(key, value)| (key.into_owned(), value.into_owned()))
             .collect(),
+        others: others
+            .iter()
+            .map(|(key, value)| label::fingerprint(key, value))
+            .collect(),
+        cpu_millis: amount("cpu", quantity::milli),
+        memory_mib: amount("memory", quantity::mebi),
         taints: item
             .spec
             .taints
@@ -168,8 +179,8 @@ fn convert(item: Item<'_>, keep: fn(&str) -> bool) -> Node {
             .into_iter()
             .map(taint)
             .collect(),
-        allocatable: extended(item.status.allocatable),
-        capacity: extended(item.status.capacity),
+        allocatable: extended(allocatable),
+        capacity: extended(item.status.capacity.unwrap_or_default()),
         arch,
         cordoned: item.spec.unschedulable,
         ready: item

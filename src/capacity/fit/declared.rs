@@ -1,6 +1,6 @@
 //! Declared node groups (K11): nodes that may not exist yet, or that can't be listed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::view::{ClusterView, NodeGroup};
 use super::why::GroupWhy;
@@ -134,6 +134,7 @@ impl DeclaredGroup {
             arch: "amd64".to_owned(),
             cordoned: false,
             ready: true,
+            ..Node::default()
         };
         let disagrees = |says: String| DeclaredError::Disagrees {
             name: name(),
@@ -217,6 +218,9 @@ impl DeclaredGroup {
                 ..Machine::of_node(&self.node)
             },
             sample: self.node.clone(),
+            others: BTreeSet::new(),
+            cpu_millis: None,
+            memory_mib: None,
             nodes: 0,
             places: Vec::new(),
         }

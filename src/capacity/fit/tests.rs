@@ -52,6 +52,8 @@ fn labeled(mut node: Node, key: &str, value: &str) -> Node {
 struct Case {
     request: GpuRequest,
     replicas: u32,
+    cpu_millis: Option<u64>,
+    memory_mib: Option<u64>,
     selector: BTreeMap<String, String>,
     tolerations: Vec<Toleration>,
     previous: Option<Placement>,
@@ -63,6 +65,8 @@ fn case(kind: &str, count: i64) -> Case {
     Case {
         request: GpuRequest::parse(kind, count).unwrap(),
         replicas: 1,
+        cpu_millis: None,
+        memory_mib: None,
         selector: BTreeMap::new(),
         tolerations: Vec::new(),
         previous: None,
@@ -77,6 +81,8 @@ impl Case {
             target: "conn_cluster",
             request: self.request,
             replicas: self.replicas,
+            cpu_millis: self.cpu_millis,
+            memory_mib: self.memory_mib,
             node_selector: &self.selector,
             tolerations: &self.tolerations,
             previous: self.previous.as_ref(),
@@ -435,5 +441,52 @@ fn k2_unknown_labels_say_which_label_goes_first() {
             "can mean nvidia-a100-40gb or nvidia-a100-80gb, and no known instance type settles it"
         ),
         "{text}"
+    );
+}
+
+#[test]
+fn g5_a_selector_for_a_label_that_no_node_has_is_refused_and_one_that_some_node_has_is_not() {
+    use crate::capacity::label::fingerprint;
+    let mut node = l4("a");
+    node.others = vec![fingerprint("team", "ml")];
+    for (value, fits) in [("ml", true), ("web", false)] {
+        let mut case = case("nvidia-l4", 1);
+        case.selector = BTreeMap::from([("team".to_owned(), value.to_owned())]);
+        assert_eq!(case.on(&[node.clone(), l4("b")]).is_ok(), fits, "{value}");
+    }
+}
+
+#[test]
+fn g5_a_pod_that_no_node_could_hold_is_refused_with_the_most_that_one_gives() {
+    let sized = |name: &str, cpu: u64, memory: u64| Node {
+        cpu_millis: Some(cpu),
+        memory_mib: Some(memory),
+        ..l4(name)
+    };
+    let nodes = [sized("a", 3920, 14000), sized("b", 3900, 15000)];
+    for (cpu, memory, fits) in [
+        (None, None, true),
+        (Some(3920), Some(15000), true),
+        (Some(3921), None, false),
+        (None, Some(15001), false),
+    ] {
+        let case = Case {
+            cpu_millis: cpu,
+            memory_mib: memory,
+            ..case("nvidia-l4", 1)
+        };
+        assert_eq!(case.on(&nodes).is_ok(), fits, "{cpu:?} {memory:?}");
+        // A node that does not say what it gives may give anything.
+        assert!(case.on(&[sized("a", 1, 1), l4("b")]).is_ok());
+    }
+    let case = Case {
+        cpu_millis: Some(8000),
+        ..case("nvidia-l4", 1)
+    };
+    assert_eq!(
+        case.refused(&nodes),
+        "Asked for 1 x nvidia-l4 on one node. conn_cluster has 2 GPU nodes:\n\
+         \x20 2 nodes have nvidia-l4 (1 GPU per node), but at most 3.92 cores and 15000 MiB for a pod\n\
+         Ask for less size.cpu or size.memory (pods of the system take some of it on each node too), or use a target with larger nodes: data.loomplane_gpu_targets lists them."
     );
 }

@@ -159,6 +159,11 @@ impl ClusterRefusal {
                 "Loomplane tolerates a taint only when every matching node carries it. Give them the same taints, tolerate these with the service's tolerations, or use another target: {listed}"
             );
         }
+        if because(|why| matches!(why, GroupWhy::TooSmall { .. })) {
+            return format!(
+                "Ask for less size.cpu or size.memory (pods of the system take some of it on each node too), or use a target with larger nodes: {listed}"
+            );
+        }
         if because(|why| *why == GroupWhy::Selector) {
             return format!("Change the service's node_selector, or use another target: {listed}");
         }
@@ -251,6 +256,18 @@ impl GroupLine {
             GroupWhy::Selector => {
                 format!("{who} {kind} ({each}), but not the labels of node_selector")
             }
+            GroupWhy::TooSmall {
+                cpu_millis,
+                memory_mib,
+            } => {
+                let cpu = cpu_millis.map(|millis| format!("{} cores", cores(millis)));
+                let memory = memory_mib.map(|mib| format!("{mib} MiB"));
+                let most: Vec<String> = cpu.into_iter().chain(memory).collect();
+                format!(
+                    "{who} {kind} ({each}), but at most {} for a pod",
+                    most.join(" and ")
+                )
+            }
             GroupWhy::Taints(taints) => {
                 let noun = if taints.len() == 1 { "taint" } else { "taints" };
                 format!(
@@ -260,6 +277,13 @@ impl GroupLine {
             }
         }
     }
+}
+
+/// Cores, such as `3.92`.
+fn cores(millis: u64) -> String {
+    let text = format!("{}.{:03}", millis / 1000, millis % 1000);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_owned()
 }
 
 fn arch(arch: &str) -> &str {

@@ -1,6 +1,6 @@
 //! A cluster's nodes, summed up once: what a request is held against is a handful of groups, not 5,000 nodes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::why::GroupWhy;
 use crate::capacity::admission::{Admission, admits};
@@ -39,6 +39,12 @@ pub struct NodeGroup {
     pub sample: Node,
     /// How many nodes; 0 for a declared group.
     pub nodes: u64,
+    /// What stands for the labels that are not kept, of any of the nodes.
+    pub others: BTreeSet<u64>,
+    /// The most CPU that one node gives to pods, in thousandths of a core; none where a node does not say.
+    pub cpu_millis: Option<u64>,
+    /// The most memory that one node gives to pods, in MiB; none where a node does not say.
+    pub memory_mib: Option<u64>,
     /// Where they are, for node selectors: each set of labels once, with its nodes.
     pub places: Vec<Place>,
 }
@@ -55,8 +61,15 @@ pub struct Place {
 /// The only selector label that differs on every node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Host names by the labels that only a node selector asks.
-type Places = BTreeMap<BTreeMap<String, String>, Vec<String>>;
+/// What the nodes of a group do not have in common.
+#[derive(Default)]
+struct Gathered {
+    /// Host names by the labels that only a node selector asks.
+    places: BTreeMap<BTreeMap<String, String>, Vec<String>>,
+    others: BTreeSet<u64>,
+    cpu_millis: Vec<Option<u64>>,
+    memory_mib: Vec<Option<u64>>,
+}
 
 type Signature = (
     BTreeMap<String, String>,
@@ -72,7 +85,7 @@ impl ClusterView {
     /// Sums a list of nodes up: one pass.
     #[must_use]
     pub fn new(nodes: &[Node]) -> Self {
-        let mut groups: BTreeMap<Signature, Places> = BTreeMap::new();
+        let mut groups: BTreeMap<Signature, Gathered> = BTreeMap::new();
         for node in nodes.iter().filter(|node| label::has_gpu(node)) {
             let mut same = node.clone();
             let mut selector_labels = BTreeMap::new();
@@ -100,21 +113,26 @@ impl ClusterView {
                 arch,
                 cordoned,
                 ready,
-                ..
+                others,
+                cpu_millis,
+                memory_mib,
+                name: _,
             } = same;
             let hostname = selector_labels
                 .remove(HOSTNAME)
                 .unwrap_or_else(|| node.name.clone());
-            groups
+            let gathered = groups
                 .entry((labels, taints, allocatable, capacity, arch, cordoned, ready))
-                .or_default()
-                .entry(selector_labels)
-                .or_default()
-                .push(hostname);
+                .or_default();
+            let place = gathered.places.entry(selector_labels).or_default();
+            place.push(hostname);
+            gathered.others.extend(others);
+            gathered.cpu_millis.push(cpu_millis);
+            gathered.memory_mib.push(memory_mib);
         }
         let groups = groups
             .into_iter()
-            .map(|(signature, places)| NodeGroup::of(signature, places))
+            .map(|(signature, gathered)| NodeGroup::of(signature, gathered))
             .collect();
         Self {
             groups,
@@ -157,7 +175,13 @@ fn is_gpu_resource(name: &str) -> bool {
 }
 
 impl NodeGroup {
-    fn of(signature: Signature, places: Places) -> Self {
+    fn of(signature: Signature, gathered: Gathered) -> Self {
+        let places = gathered.places;
+        // One that does not say may have any amount.
+        let most = |amounts: Vec<Option<u64>>| {
+            let amounts: Option<Vec<u64>> = amounts.into_iter().collect();
+            amounts.and_then(|amounts| amounts.into_iter().max())
+        };
         let (labels, taints, allocatable, capacity, arch, cordoned, ready) = signature;
         let sample = Node {
             name: String::new(),
@@ -168,6 +192,7 @@ impl NodeGroup {
             arch,
             cordoned,
             ready,
+            ..Node::default()
         };
         let kind = label::kind_of_node(&sample);
         let resource = match kind.known() {
@@ -186,6 +211,9 @@ impl NodeGroup {
             machine: Machine::of_node(&sample),
             kind,
             sample,
+            others: gathered.others,
+            cpu_millis: most(gathered.cpu_millis),
+            memory_mib: most(gathered.memory_mib),
             nodes: places.values().map(|nodes| number(nodes.len())).sum(),
             places: places
                 .into_iter()
@@ -253,13 +281,23 @@ impl NodeGroup {
         (self.gpus < gpus).then_some(NotNow::Unhealthy)
     }
 
-    /// How many nodes carry every label of a node selector. A key that adapters do not keep can't be checked, and passes.
+    /// Whether a pod of this size fits on an empty node of the group. What is not said is enough.
+    #[must_use]
+    pub fn holds(&self, cpu_millis: Option<u64>, memory_mib: Option<u64>) -> bool {
+        let fits = |asked: Option<u64>, most: Option<u64>| {
+            asked.zip(most).is_none_or(|(asked, most)| asked <= most)
+        };
+        fits(cpu_millis, self.cpu_millis) && fits(memory_mib, self.memory_mib)
+    }
+
+    /// How many nodes carry every label of a node selector. Of a label that adapters do not keep it is told that some node has it.
     #[must_use]
     pub fn selected(&self, selector: &BTreeMap<String, String>) -> u64 {
         let of_group = |(key, value): (&String, &String)| {
             label::selector_label(key)
-                || !label::relevant_label(key)
                 || self.sample.labels.get(key) == Some(value)
+                || !label::relevant_label(key)
+                    && self.others.contains(&label::fingerprint(key, value))
         };
         if !selector.iter().all(of_group) {
             return 0;

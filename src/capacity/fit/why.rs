@@ -30,6 +30,13 @@ pub enum GroupWhy {
     ArchLabel,
     /// They lack a label of the node selector.
     Selector,
+    /// Not one of them gives a pod that much CPU or memory.
+    TooSmall {
+        /// The most CPU that one gives, in thousandths of a core.
+        cpu_millis: Option<u64>,
+        /// The most memory that one gives, in MiB.
+        memory_mib: Option<u64>,
+    },
     /// They carry taints that the pod would not tolerate (K6).
     Taints(Vec<Taint>),
 }

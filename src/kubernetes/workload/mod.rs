@@ -7,7 +7,7 @@ pub mod identity;
 mod narrow;
 pub mod observe;
 mod probes;
-mod quantity;
+pub(super) mod quantity;
 pub mod spec;
 mod status;
 #[cfg(test)]

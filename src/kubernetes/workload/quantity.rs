@@ -1,7 +1,7 @@
 //! Kubernetes quantities (`500m`, `2Gi`, `1e3`) as numbers.
 
 /// Thousandths of the unit, rounded up as Kubernetes does. `None` when the text is no quantity.
-pub(super) fn milli(text: &str) -> Option<u64> {
+pub(crate) fn milli(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '+' || c == '-'))
@@ -57,7 +57,7 @@ pub(super) fn milli(text: &str) -> Option<u64> {
 }
 
 /// MiB, rounded up.
-pub(super) fn mebi(text: &str) -> Option<u64> {
+pub(crate) fn mebi(text: &str) -> Option<u64> {
     milli(text).map(|thousandths| thousandths.div_ceil(1_000 << 20))
 }
 

@@ -152,6 +152,8 @@ impl GpuTargets {
                 target: &target.name,
                 request,
                 replicas: 1,
+                cpu_millis: None,
+                memory_mib: None,
                 node_selector: &none,
                 tolerations: &[],
                 previous: None,

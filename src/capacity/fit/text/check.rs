@@ -77,7 +77,10 @@ impl GroupLine {
     /// What to do with the nodes, so that they can take GPU work; empty where that is not for the nodes to change.
     pub(super) fn advice(&self) -> String {
         match &self.why {
-            GroupWhy::OtherKind | GroupWhy::TooFew | GroupWhy::Selector => String::new(),
+            GroupWhy::OtherKind
+            | GroupWhy::TooFew
+            | GroupWhy::TooSmall { .. }
+            | GroupWhy::Selector => String::new(),
             GroupWhy::NotSchedulable => "Only NVIDIA kinds can be asked for.".to_owned(),
             GroupWhy::UnknownKind => unknown_kind(&self.kind),
             GroupWhy::Arch => "GPU work runs on amd64 only.".to_owned(),

@@ -6,6 +6,7 @@ use tf_provider_sdk::{
     context::Context,
     diagnostic::{Diagnostic, Diagnostics, Severity},
     field::{Computed, Maybe, Opt},
+    number::Number,
     resource::Change,
 };
 
@@ -20,6 +21,7 @@ use crate::{
         fit::{self, ClusterAsk, ClusterFit, fit_cluster},
         gpu::GpuRequest,
         price::{SharePrice, check_limit},
+        size::Cpu,
         taint,
     },
     kubernetes::{Cancel, Error, TargetUid},
@@ -178,10 +180,23 @@ fn same_target(prior: &GpuService, planned: &GpuService) -> bool {
 pub(super) fn same_ask(prior: &GpuService, planned: &GpuService) -> bool {
     let replicas = |service: &GpuService| service.replicas.known().copied().unwrap_or(1);
     same_gpus(prior, planned)
+        && no_larger(prior, planned)
         && !planned.replicas.is_unknown()
         && replicas(planned) <= replicas(prior)
         && prior.node_selector == planned.node_selector
         && prior.tolerations == planned.tolerations
+}
+
+/// Whether a pod asks for no more CPU and memory than before.
+fn no_larger(prior: &GpuService, planned: &GpuService) -> bool {
+    let (Some(before), Some(size)) = (prior.size.known(), planned.size.known()) else {
+        return true;
+    };
+    let number = |value: &Opt<Number>| value.known().map(Number::to_f64);
+    !size.cpu.is_unknown()
+        && !size.memory.is_unknown()
+        && number(&size.cpu) <= number(&before.cpu)
+        && size.memory.known() <= before.memory.known()
 }
 
 /// G9: another name for the same cluster changes nothing; another cluster makes a new service.
@@ -417,12 +432,16 @@ pub(super) async fn held_against(
             .map(|it| spec::domain_toleration(&spec::toleration(it)))
             .collect()
     };
+    let size = service.size.known();
+    let cpu = size.and_then(|size| size.cpu.known());
     let ask = ClusterAsk {
         target: &target.name,
         request,
         replicas: replicas
             .or_else(|| spec::number(service.replicas.known()))
             .unwrap_or(1),
+        cpu_millis: cpu.and_then(|cpu| Cpu::parse(&cpu.to_string()).ok().map(Cpu::millis)),
+        memory_mib: spec::number(size.and_then(|size| size.memory.known())),
         node_selector: &node_selector,
         tolerations: &tolerations,
         previous,
@@ -430,12 +449,20 @@ pub(super) async fn held_against(
     };
     let fits = |ask: &ClusterAsk<'_>| fit_cluster(view.seen(), &target.declared, ask);
     Ok(fits(&ask).map_err(|refusal| {
+        let none = BTreeMap::new();
         let anywhere = ClusterAsk {
-            node_selector: &BTreeMap::new(),
+            node_selector: &none,
+            ..ask
+        };
+        let small = ClusterAsk {
+            cpu_millis: None,
+            memory_mib: None,
             ..ask
         };
         let cause = if !node_selector.is_empty() && fits(&anywhere).is_ok() {
             "node_selector"
+        } else if fits(&small).is_ok() {
+            "size"
         } else {
             "size.gpu"
         };
