@@ -6,7 +6,7 @@ use super::{IT, bench, bench_by, gpu, service};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
 
 fn deployment(image: &str) -> Value {
-    json!({"metadata": {"name": "it"}, "spec": {"selector": {"matchLabels": {"app": "it"}}, "template": {
+    json!({"metadata": {"name": "it", "labels": {"team": "ml"}}, "spec": {"selector": {"matchLabels": {"app": "it"}}, "template": {
         "metadata": {"labels": {"app": "it"}}, "spec": {"containers": [{"name": "main", "image": image}]}}}})
 }
 
@@ -47,10 +47,19 @@ fn g10_a_foreign_deployment_is_refused_with_the_import_command_which_works() {
             .work
             .import(IT, &format!("prod/{namespace}/it"))
             .expect(OK);
-        let change = bench.change();
+        // What the configuration leaves out is somebody else's, and stays: the plan says so.
+        bench
+            .work
+            .plan()
+            .expect(HAS_CHANGES)
+            .says("Parts of the imported it stay as they are")
+            .says("removed: labels.");
+        let change = bench.work.change(IT);
         assert_eq!(super::actions(&change), "update");
         assert_eq!(change["before"]["image"], "registry.k8s.io/pause:3.9");
-        bench.work.apply_plan();
+        bench.work.apply_plan().expect(OK);
+        assert_eq!(bench.deployment("it")["metadata"]["labels"]["team"], "ml");
+        bench.work.plan().expect(OK).says_not("stay as they are");
     }
 }
 

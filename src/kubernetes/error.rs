@@ -212,6 +212,16 @@ pub enum Error {
         /// The server's message.
         message: String,
     },
+    /// A name can't be part of an address.
+    #[error(
+        "Can't {doing}: the namespace or a name in it has a character that no name on cluster {cluster} can have. Nothing was sent. Look for blanks and quotes in it."
+    )]
+    Unsendable {
+        /// Connection name.
+        cluster: String,
+        /// What was tried.
+        doing: String,
+    },
     /// The answer could not be understood.
     #[error(
         "Can't {doing}: cluster {cluster} answered something that is not the Kubernetes API. Check that host is the API server itself, not a login page or a proxy."

@@ -87,7 +87,7 @@ impl Cluster {
         buffer: &mut Vec<u8>,
         cancel: &Cancel,
     ) -> Result<Paged<()>, Error> {
-        let request = request.map_err(|error| self.malformed(doing, error))?;
+        let request = request.map_err(|_| self.unsendable(doing))?;
         let mut pauses = pauses();
         let mut renewed = false;
         let mut tries = 0u32;
@@ -142,7 +142,7 @@ impl Cluster {
         request: Request,
         cancel: &Cancel,
     ) -> Result<Paged<Body>, Error> {
-        let request = request.map_err(|error| self.malformed(doing, error))?;
+        let request = request.map_err(|_| self.unsendable(doing))?;
         let mut pauses = pauses();
         let mut renewed = false;
         let mut tries = 0u32;
@@ -210,6 +210,13 @@ impl Cluster {
         let _ = read_body(response.into_body(), &mut body).await;
         let status = serde_json::from_slice::<Status>(&body).ok();
         Err(self.status_failure(doing, about, code, status, &body, header_after))
+    }
+
+    fn unsendable(&self, doing: &str) -> Error {
+        Error::Unsendable {
+            cluster: self.inner.name.clone(),
+            doing: doing.to_owned(),
+        }
     }
 
     pub(super) fn malformed(

@@ -44,6 +44,7 @@ fn summary_of(error: &kubernetes::Error) -> &'static str {
         Error::Overloaded { .. } => "The cluster is overloaded or failing",
         Error::NotFound { .. } => "Not found on the cluster",
         Error::Refused { .. } | Error::Workload { .. } => "The cluster refuses it",
+        Error::Unsendable { .. } => "A name is none",
         Error::Malformed { .. } => "The cluster's answer can't be understood",
         Error::Canceled { .. } => "Interrupted",
         Error::AlreadyExists { .. } => "It exists already",

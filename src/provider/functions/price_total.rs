@@ -35,7 +35,8 @@ impl Function for PriceTotal {
     const NAME: &'static str = "price_total";
     const SUMMARY: &'static str = "The sum of hourly prices, honest about unknown ones";
     const DESCRIPTION: &'static str = "Takes a map of name to US dollars an hour, such as `{ for k, s in loomplane_gpu_service.all : k => s.hourly_usd }`, and returns \
-        `hourly_usd` (null as soon as one part is null), `at_least_usd` (the sum of what is known), `unknown` (the names of the other parts) and `text`.";
+        `hourly_usd` (null as soon as one part is null), `at_least_usd` (the sum of what is known), `unknown` (the names of the other parts) and `text`. \
+        A service without GPUs has no share, and null for it: leave those out, as in `{ for k, s in loomplane_gpu_service.all : k => s.hourly_usd if s.price != \"no GPU share\" }`.";
     type Output = Total;
 
     fn parameters() -> Vec<Parameter> {

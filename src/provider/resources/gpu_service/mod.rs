@@ -9,6 +9,7 @@ mod absorb;
 mod cluster;
 mod cluster_values;
 mod container;
+mod imported;
 pub mod model;
 mod moved;
 mod placement;

@@ -12,7 +12,7 @@ use tf_provider_sdk::{
 
 use super::{
     cluster::{DRIFTED, GONE, UNFINISHED},
-    cluster_values, known, missing,
+    cluster_values, imported, known, missing,
     model::{GpuService, Placement, Toleration},
     spec, validate, volumes,
 };
@@ -68,6 +68,7 @@ pub(super) async fn plan(
             return Err(report);
         }
         change.planned.devices = Computed::null();
+        imported::warn_of_what_stays(change, cx);
     }
     // One that is configured and not known yet is left so.
     if change.is_create()

@@ -17,7 +17,7 @@ use super::{
         spec::{domain_toleration, to_spec},
         target_of,
     },
-    SECRET_NAMES, UID,
+    IMPORTED, SECRET_NAMES, UID,
     read::refresh_fit,
     request_of, show, uid_of,
 };
@@ -87,6 +87,7 @@ async fn take_in(
     let live = observe(&found.live, Lens::Import);
     absorb(service, &set, &live);
     cx.set_private(UID, Some(&found.uid));
+    cx.set_private(IMPORTED, Some(true));
     cx.set_private(
         SECRET_NAMES,
         Some(&live.secret_env).filter(|names| !names.is_empty()),

@@ -36,6 +36,8 @@ const SECRET_NAMES: &str = "secret_env";
 pub(super) const UNFINISHED: &str = "unfinished";
 /// Names of claims that are not called after the service, by volume.
 const CLAIMS: &str = "claims";
+/// Says that the Deployment was imported, and not applied since.
+pub(super) const IMPORTED: &str = "imported";
 /// Token of a creation that failed before it knew its Deployment.
 const TOKEN: &str = "token";
 /// Says that the last refresh found the Deployment gone and parts of the service left: the next plan makes it anew, or deletes them.
@@ -72,6 +74,7 @@ fn remember(cx: &Context<'_, Client>, applied: &[Applied], spec: &ServiceSpec) {
         cx.set_private(UID, Some(&deployment.uid));
         cx.set_private::<String>(TOKEN, None);
         cx.set_private::<bool>(GONE, None);
+        cx.set_private::<bool>(IMPORTED, None);
     }
 }
 
