@@ -47,6 +47,9 @@ fn g10_a_foreign_deployment_is_refused_with_the_import_command_which_works() {
             .work
             .import(IT, &format!("prod/{namespace}/it"))
             .expect(OK);
+        bench.main(&service(
+            "ports = [{ name = \"http\", port = 8000 }]\n  volumes = {}\n  force_conflicts = true",
+        ));
         // What the configuration leaves out is somebody else's, and stays: the plan says so.
         bench
             .work

@@ -33,7 +33,7 @@ fn p4_p5_the_plan_shows_the_share_and_a_limit_holds() {
         .plan()
         .expect(FAILED)
         .says("Above the price limit")
-        .says("1.61")
+        .says("1.6096")
         .says("max_hourly_usd");
     bench.main(&with("2", 2)).applied();
     bench.main(&with("1.5", 2));
