@@ -162,6 +162,32 @@ fn g5_what_no_node_is_large_enough_for_and_a_label_that_none_has_are_refused_at_
 }
 
 #[test]
+fn g8_a_pod_of_unknown_size_has_a_price_after_apply() {
+    let cheap = l4(1).resource("cpu", "4");
+    let large = NodeGroup::new("large", 1, 1)
+        .label("node.kubernetes.io/instance-type", "g6.16xlarge")
+        .label("nvidia.com/gpu.product", "NVIDIA-L4")
+        .label("topology.kubernetes.io/region", "us-east-1")
+        .taint("nvidia.com/gpu=present:NoSchedule");
+    let Some(cluster) = Cluster::own(Parts::All, &[cheap, large]) else {
+        return;
+    };
+    let Some(bench) = Bench::on(&cluster, Cli::any(), "unknownsize") else {
+        return;
+    };
+    // Only the large machine holds what comes, and it has another price than both have.
+    bench.main(&from_another(
+        "8",
+        "size = { cpu = terraform_data.from.output, gpu = { kind = \"nvidia-l4\", count = 1 } }",
+    ));
+    bench.work.plan().expect(HAS_CHANGES);
+    assert_eq!(bench.work.change(IT)["after_unknown"]["hourly_usd"], true);
+    bench.work.apply_plan().expect(OK);
+    bench.work.expect_no_changes();
+    assert_eq!(bench.namespace.nodes_used(), ["large-0"]);
+}
+
+#[test]
 fn g5_a_toleration_that_its_nodes_need_is_not_taken_away() {
     let tainted = NodeGroup::new("a", 1, 1)
         .label("nvidia.com/gpu.product", "NVIDIA-L4")

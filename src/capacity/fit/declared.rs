@@ -48,7 +48,7 @@ pub struct DeclaredGroup {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeclaredError {
     /// Unknown kind.
-    #[error("gpu_node_groups.{name}: {source}")]
+    #[error("{source}")]
     Kind {
         /// The group.
         name: String,
@@ -56,7 +56,7 @@ pub enum DeclaredError {
         source: UnknownKind,
     },
     /// A taint that is none.
-    #[error("gpu_node_groups.{name}: {source}")]
+    #[error("{source}")]
     Taint {
         /// The group.
         name: String,
@@ -64,15 +64,21 @@ pub enum DeclaredError {
         source: TaintTextError,
     },
     /// No GPUs per node.
-    #[error("gpu_node_groups.{name}: gpus_per_node = {gpus_per_node}: it has to be 1 or more")]
+    #[error("gpus_per_node = {gpus_per_node}: it has to be 1 or more")]
     Gpus {
         /// The group.
         name: String,
         /// What is declared.
         gpus_per_node: i64,
     },
+    /// A label without a key.
+    #[error("its label has no key: leave `label` out if its nodes carry none")]
+    Label {
+        /// The group.
+        name: String,
+    },
     /// Label or instance type say another kind.
-    #[error("gpu_node_groups.{name}: it declares {kind}, but {says}. Correct one of them.")]
+    #[error("it declares {kind}, but {says}. Correct one of them.")]
     Disagrees {
         /// The group.
         name: String,
@@ -87,7 +93,7 @@ impl DeclaredGroup {
     /// Checks a declared group: what it says of itself has to agree with the catalogue.
     ///
     /// # Errors
-    /// An unknown kind, a taint that is none, no GPUs, or a label or instance type of another kind or of slices.
+    /// An unknown kind, a taint or label that is none, no GPUs, or a label or instance type of another kind or of slices.
     pub fn parse(input: &DeclaredInput) -> Result<Self, DeclaredError> {
         let name = || input.name.clone();
         let kind: Kind = input.kind.parse().map_err(|source| DeclaredError::Kind {
@@ -101,6 +107,9 @@ impl DeclaredGroup {
                 name: name(),
                 gpus_per_node: input.gpus_per_node,
             })?;
+        if input.label.as_ref().is_some_and(|(key, _)| key.is_empty()) {
+            return Err(DeclaredError::Label { name: name() });
+        }
         let taints = input
             .taints
             .iter()

@@ -21,14 +21,14 @@ pub struct PriceBook {
 pub enum BookError {
     /// The name is not `CLOUD:TYPE`.
     #[error(
-        "prices: {name:?} is no machine: write CLOUD:TYPE, such as \"aws:p5.48xlarge\", where CLOUD is aws, azure, gcp or digitalocean"
+        "{name:?} is no machine: write CLOUD:TYPE, such as \"aws:p5.48xlarge\", where CLOUD is aws, azure, gcp or digitalocean"
     )]
     Name {
         /// The name.
         name: String,
     },
     /// A negative price.
-    #[error("prices: {name:?}: {source}")]
+    #[error("{name:?}: {source}")]
     Negative {
         /// The name.
         name: String,
@@ -36,7 +36,7 @@ pub enum BookError {
         source: NegativePrice,
     },
     /// Two names for one machine, which differ in case.
-    #[error("prices: {name:?} is there twice, spelled in two ways: keep one")]
+    #[error("{name:?} is there twice, spelled in two ways: keep one")]
     Twice {
         /// The name.
         name: String,

@@ -98,6 +98,14 @@ impl Check {
                     between(number(min), number(max), "")
                 )
             }
+            Check::Length {
+                min: Some(1),
+                max: None,
+            }
+            | Check::Items {
+                min: Some(1),
+                max: None,
+            } => "not be empty".to_owned(),
             Check::Length { min, max } => {
                 format!("have {}", between(count(min), count(max), " characters"))
             }

@@ -358,7 +358,9 @@ async fn gpus(
 fn is_open(service: &GpuService) -> bool {
     let selector = service.node_selector.known().into_iter().flatten();
     let tolerations = service.tolerations.known().into_iter().flatten();
-    service.node_selector.is_unknown()
+    let size = service.size.known();
+    size.is_some_and(|size| size.cpu.is_unknown() || size.memory.is_unknown())
+        || service.node_selector.is_unknown()
         || service.tolerations.is_unknown()
         || selector.map(|(_, value)| value).any(Maybe::is_unknown)
         || tolerations.into_iter().any(is_open_toleration)

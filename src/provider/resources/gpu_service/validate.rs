@@ -160,7 +160,7 @@ pub(super) fn misplaced_on_cluster(service: &GpuService) -> Diagnostics {
     let target = service.target.known().map_or("", String::as_str);
     for (name, _) in set.into_iter().filter(|(_, set)| *set) {
         let what = if name == "ports" {
-            "host_port and host_ip of a port"
+            "host_port or host_ip of a port"
         } else {
             name
         };
