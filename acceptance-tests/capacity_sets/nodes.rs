@@ -40,6 +40,17 @@ fn a1_a_node_that_does_not_fit_is_refused_by_name() {
             &json!({"metadata": {"labels": {"fleet": "x"}}}),
         );
     }
+    let none = r#"node_selector = { fleet = "none" }"#;
+    work.file(
+        "main.tf",
+        &configuration(
+            cluster.kubeconfig(),
+            &format!("{none}\n{POOLS}\ninstall_crd = true"),
+        ),
+    );
+    work.plan()
+        .expect(HAS_CHANGES)
+        .says("Capacity set \"fleet\" has no nodes");
     let selector = r#"node_selector = { fleet = "x" }"#;
     work.file(
         "main.tf",

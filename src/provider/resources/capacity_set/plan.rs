@@ -259,6 +259,9 @@ pub(super) async fn judge(
     };
     let after = Looked::at(wanted, &observed);
     refuse_nodes(wanted, prior, &after.assembled.refused, when, cx)?;
+    if when == When::Plan && after.assembled.snapshot.nodes.is_empty() {
+        cx.warn(no_nodes(wanted));
+    }
     let turned_on =
         wanted.set.mode == Mode::Enforce && prior.is_none_or(|it| it.set.mode != Mode::Enforce);
     if let Err(NoPlan::Invalid(invalid)) = &after.plan {
@@ -302,6 +305,22 @@ pub(super) async fn judge(
     }
     let before = prior.map(|prior| Looked::at(prior, &observed));
     Ok(Some((before, after)))
+}
+
+/// A set without nodes is one for nodes to come, or a mistake.
+fn no_nodes(wanted: &Definition) -> Diagnostic {
+    let (at, found) = match &wanted.nodes {
+        Nodes::Named(_) => ("nodes", "None of `nodes` is in it"),
+        Nodes::Selected(_) => (
+            "node_selector",
+            "No node of its kind and fabric carries the labels of `node_selector`",
+        ),
+    };
+    Diagnostic::warning(
+        format!("Capacity set {:?} has no nodes", wanted.set.name),
+        format!("{found}. Nodes that join later and fit are in it at the next refresh."),
+    )
+    .at(at)
 }
 
 /// A1: names that are new, or that a new kind or fabric judges anew, must fit; others are said.
