@@ -18,9 +18,14 @@ use super::{
 };
 use crate::{
     capacity::{
-        fit::{ClusterView, DeclaredGroup, Seen, ServiceAccount},
+        fit::{
+            ClusterAsk, ClusterFit, ClusterRefusal, ClusterView, DeclaredGroup, Seen,
+            ServiceAccount, fit_cluster,
+        },
+        gpu::GpuRequest,
         label::keys::relevant_label,
         price::{Price, PriceBook},
+        taint::Toleration,
     },
     kubernetes::{Cancel, Cluster, Error},
     ssh::{Registries, Server},
@@ -73,7 +78,21 @@ pub struct ClusterTarget {
     /// Declared node groups (K11).
     pub declared: Vec<DeclaredGroup>,
     view: OnceCell<Arc<View>>,
+    told: Mutex<BTreeMap<Asked, Arc<ClusterFit>>>,
 }
+
+/// What tells one new request from another: kind and count, replicas, CPU, memory, node selector, tolerations.
+type Asked = (
+    GpuRequest,
+    u32,
+    Option<u64>,
+    Option<u64>,
+    BTreeMap<String, String>,
+    Vec<Toleration>,
+);
+
+/// How many requests are remembered: the services of a configuration are mostly alike.
+const MOST_TOLD: usize = 64;
 
 /// An own server, and what the connection says about it.
 pub struct ServerTarget {
@@ -156,6 +175,7 @@ impl ClusterTarget {
             storage_class: config.storage_class.known().cloned(),
             declared,
             view: OnceCell::new(),
+            told: Mutex::default(),
         })
     }
 
@@ -177,6 +197,38 @@ impl ClusterTarget {
             Ok(Arc::new(view))
         };
         self.view.get_or_try_init(list).await.cloned()
+    }
+
+    /// Holds a request against what was seen, which is the same for the whole run: services that ask for the same are told the same.
+    ///
+    /// # Errors
+    /// What keeps the cluster from meeting it.
+    pub fn fit(
+        &self,
+        view: &View,
+        ask: &ClusterAsk<'_>,
+    ) -> Result<Arc<ClusterFit>, Box<ClusterRefusal>> {
+        let fit = || fit_cluster(view.seen(), &self.declared, ask).map(Arc::new);
+        if ask.previous.is_some() {
+            return fit();
+        }
+        let asked = (
+            ask.request,
+            ask.replicas,
+            ask.cpu_millis,
+            ask.memory_mib,
+            ask.node_selector.clone(),
+            ask.tolerations.to_vec(),
+        );
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fit) = told.get(&asked) {
+            return Ok(Arc::clone(fit));
+        }
+        let fit = fit()?;
+        if told.len() < MOST_TOLD {
+            told.insert(asked, Arc::clone(&fit));
+        }
+        Ok(fit)
     }
 }
 
@@ -334,3 +386,6 @@ impl From<Error> for Diagnostics {
         report::cluster_error(&error).into()
     }
 }
+
+#[cfg(test)]
+mod tests;

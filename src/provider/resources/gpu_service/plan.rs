@@ -1,6 +1,6 @@
 //! What a plan says of a service: whether the target can meet the request, where it may run, and what it costs (G5, G8, K5, P4).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use tf_provider_sdk::{
     context::Context,
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     capacity::{
-        fit::{self, ClusterAsk, ClusterFit, fit_cluster},
+        fit::{self, ClusterAsk, ClusterFit},
         gpu::GpuRequest,
         price::{SharePrice, check_limit},
         size::Cpu,
@@ -303,7 +303,7 @@ async fn gpus(
                 cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
             }
             if drifted || warning.is_some() {
-                change.planned.placement = admits(fit.placement);
+                change.planned.placement = admits(&fit.placement);
             }
         }
         return limit(change);
@@ -335,13 +335,13 @@ async fn gpus(
     };
     if open {
         // What is not known yet was taken for what suits best: a refusal is certain, and nothing else is.
-        change.planned.placement = admits(fit.placement);
+        change.planned.placement = admits(&fit.placement);
         return Ok(());
     }
     for warning in &fit.warnings {
         cx.warn(report::notice(warning.render(&target.name), "size.gpu"));
     }
-    change.planned.placement = admits(fit.placement);
+    change.planned.placement = admits(&fit.placement);
     if !priced && cx.client.prices_known {
         set_price(&mut change.planned, &fit.price);
     } else if !priced {
@@ -379,7 +379,7 @@ pub(super) async fn look(
     target: &ClusterTarget,
     request: GpuRequest,
     cx: &Context<'_, Client>,
-) -> Result<Result<ClusterFit, Diagnostic>, Diagnostics> {
+) -> Result<Result<Arc<ClusterFit>, Diagnostic>, Diagnostics> {
     let previous = change
         .prior
         .as_ref()
@@ -416,7 +416,7 @@ pub(super) async fn held_against(
     target: &ClusterTarget,
     request: GpuRequest,
     cx: &Context<'_, Client>,
-) -> Result<Result<ClusterFit, Diagnostic>, Diagnostics> {
+) -> Result<Result<Arc<ClusterFit>, Diagnostic>, Diagnostics> {
     let cancel = Cancel::never();
     let view = cx
         .run(target.view(&cancel))
@@ -450,7 +450,7 @@ pub(super) async fn held_against(
         previous,
         prices: &cx.client.prices,
     };
-    let fits = |ask: &ClusterAsk<'_>| fit_cluster(view.seen(), &target.declared, ask);
+    let fits = |ask: &ClusterAsk<'_>| target.fit(&view, ask);
     Ok(fits(&ask).map_err(|refusal| {
         let none = BTreeMap::new();
         let anywhere = ClusterAsk {
@@ -473,7 +473,7 @@ pub(super) async fn held_against(
     }))
 }
 
-fn admits(placement: fit::Placement) -> Computed<Placement> {
+fn admits(placement: &fit::Placement) -> Computed<Placement> {
     Placement {
         admits: placement.admission.named_values(),
         tolerations: Opt::Unknown,

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{BuildHasher, Hasher, RandomState},
+    sync::Arc,
 };
 
 use secrecy::SecretString;
@@ -73,7 +74,7 @@ pub(in super::super) async fn create(
         .create_service(&spec, &options, &watched.cancel)
         .await;
     cx.set_private(PLACEMENT, placement.as_ref());
-    settle_unknown(&mut planned, fit.as_ref());
+    settle_unknown(&mut planned, fit.as_deref());
     settle_placement(&mut planned, placement.as_ref());
     match made {
         Ok(made) => {
@@ -194,7 +195,7 @@ pub(in super::super) async fn update(
             .filter(|_| has_gpus(prior));
         if wanted(prior, &change, applied.as_ref(), target)? == spec {
             // Another name of the cluster, a limit, a time-out: nothing on the cluster changes, so nothing is written there.
-            settle_unknown(&mut planned, fit.as_ref());
+            settle_unknown(&mut planned, fit.as_deref());
             settle_placement(&mut planned, placement.as_ref());
             show(&mut planned, &found);
             return Ok(planned);
@@ -205,7 +206,7 @@ pub(in super::super) async fn update(
         .cluster
         .update_service(&found, &spec, &options, &watched.cancel)
         .await;
-    settle_unknown(&mut planned, fit.as_ref());
+    settle_unknown(&mut planned, fit.as_deref());
     settle_placement(&mut planned, placement.as_ref());
     match updated {
         Ok(applied) => remember(cx, &applied, &spec),
@@ -230,7 +231,7 @@ async fn check(
     target: &ClusterTarget,
     change: &Change<GpuService>,
     cx: &Context<'_, Client>,
-) -> Result<Option<ClusterFit>, Diagnostics> {
+) -> Result<Option<Arc<ClusterFit>>, Diagnostics> {
     let Some(request) = request_of(&change.planned)? else {
         return Ok(None);
     };
