@@ -2,17 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Bench, IT, bench, gpu, l4, service};
+use super::{Bench, IT, bench, gpu, l4, service, unknowns::from_another};
 use crate::cluster::{Cluster, NodeGroup, Parts};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
-
-/// A configuration whose values come from a resource of the same apply.
-fn from_another(value: &str, arguments: &str) -> String {
-    format!(
-        "resource \"terraform_data\" \"from\" {{\n  input = {value}\n}}\n{}",
-        service(arguments)
-    )
-}
 
 #[test]
 fn a_namespace_of_the_same_apply_is_filled_in_by_apply() {

@@ -6,7 +6,7 @@ use super::{Bench, IT, REQUIRED, bench, bench_by, gpu, named, service};
 use crate::terraform::{Cli, FAILED, HAS_CHANGES, OK};
 
 /// A configuration whose values come from a resource of the same apply.
-fn from_another(values: &str, arguments: &str) -> String {
+pub(super) fn from_another(values: &str, arguments: &str) -> String {
     format!(
         "resource \"terraform_data\" \"from\" {{\n  input = {values}\n}}\n{}",
         service(arguments)

@@ -1,11 +1,12 @@
 //! `loomplane_gpu_service`: a long-running container workload.
 //!
 //! - `model.rs` its attributes; `validate.rs` what a configuration must satisfy
-//! - `plan.rs` what a plan says, `volumes.rs` of volumes; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
+//! - `plan.rs` what a plan says, `asked.rs` of what it asks its cluster, `volumes.rs` of volumes; `spec.rs` and `absorb.rs` between the model and the adapter's plain data
 //! - `cluster/` create, read, update, delete and import on a cluster, a file each, `cluster_values.rs` what may be typed there; `server.rs` the same on an own server,
 //!   `server_plan.rs` what a plan says there, `server_values.rs` what may be typed there, `container.rs` between the model and a container
 
 mod absorb;
+mod asked;
 mod cluster;
 mod cluster_values;
 mod container;

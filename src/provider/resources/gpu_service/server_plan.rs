@@ -8,9 +8,10 @@ use tf_provider_sdk::{
 };
 
 use super::{
+    asked::same_request,
     known,
     model::GpuService,
-    plan::{limit, same_request, set_price},
+    plan::{limit, set_price},
     server::{devices_of, failed, look, price_of, request_of},
     server_values::{check_values, misplaced, public_ports, unsized_volumes},
 };

@@ -16,10 +16,11 @@ use tf_provider_sdk::{
 
 use super::{
     super::{
+        asked::same_ask,
         known,
         model::{self, GpuService},
         placement,
-        plan::{self, PLACEMENT, limit, look, set_price},
+        plan::{PLACEMENT, limit, look, set_price},
         spec::to_spec,
     },
     DRIFTED, GONE, SECRET_NAMES, TOKEN, UNFINISHED, gone, has_gpus, is_ours, listed, remember,
@@ -249,7 +250,7 @@ async fn check(
             if change
                 .prior
                 .as_ref()
-                .is_some_and(|prior| plan::same_ask(prior, &change.planned)) =>
+                .is_some_and(|prior| same_ask(prior, &change.planned)) =>
         {
             Ok(None)
         }
