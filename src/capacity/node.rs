@@ -12,7 +12,7 @@ pub struct Node {
     /// `spec.taints`.
     pub taints: Vec<Taint>,
     /// What stands for each other label: see [`crate::capacity::label::fingerprint`].
-    pub others: Vec<u64>,
+    pub others: Vec<u32>,
     /// `status.allocatable` of `cpu`, in thousandths of a core; none when it is not said.
     pub cpu_millis: Option<u64>,
     /// `status.allocatable` of `memory`, in MiB, rounded up; none when it is not said.

@@ -40,7 +40,7 @@ pub struct NodeGroup {
     /// How many nodes; 0 for a declared group.
     pub nodes: u64,
     /// What stands for the labels that are not kept, of any of the nodes.
-    pub others: BTreeSet<u64>,
+    pub others: BTreeSet<u32>,
     /// The most CPU that one node gives to pods, in thousandths of a core; none where a node does not say.
     pub cpu_millis: Option<u64>,
     /// The most memory that one node gives to pods, in MiB; none where a node does not say.
@@ -66,7 +66,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 struct Gathered {
     /// Host names by the labels that only a node selector asks.
     places: BTreeMap<BTreeMap<String, String>, Vec<String>>,
-    others: BTreeSet<u64>,
+    others: BTreeSet<u32>,
     cpu_millis: Vec<Option<u64>>,
     memory_mib: Vec<Option<u64>>,
 }
