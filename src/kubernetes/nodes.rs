@@ -159,7 +159,7 @@ fn convert(item: Item<'_>, keep: fn(&str) -> bool) -> Node {
     let amount = |name: &str, read: fn(&str) -> Option<u64>| {
         allocatable.get(name).and_then(|amount| read(amount))
     };
-    // One pass, and no more room than is used: there may be 5,000 nodes with dozens of labels each.
+    // Counted first, for no more room than is used: there may be 5,000 nodes with dozens of labels each.
     let others = labels.iter().filter(|(key, _)| !keep(key));
     let mut fingerprints = Vec::with_capacity(others.clone().count());
     fingerprints.extend(others.map(|(key, value)| label::fingerprint(key, value)));

@@ -20,7 +20,10 @@ use tf_provider_sdk::{
 use super::{known, model::GpuService};
 use crate::{
     capacity::gpu::GpuRequest,
-    kubernetes::{Applied, Cancel, Found, Kind, ObjectName, TargetUid, workload::ServiceSpec},
+    kubernetes::{
+        Applied, Cancel, Found, Kind, ObjectName, TargetUid,
+        workload::{Identity, ServiceSpec},
+    },
     provider::client::{Client, ClusterTarget},
 };
 pub(super) use change::{create, update};
@@ -81,24 +84,24 @@ fn remember(cx: &Context<'_, Client>, applied: &[Applied], spec: &ServiceSpec) {
 /// The claims that go with a service.
 fn claims_to_delete(service: &GpuService, cx: &Context<'_, Client>) -> Vec<String> {
     let name = known(&service.name);
-    let own = cx.private::<BTreeMap<String, String>>(CLAIMS);
-    let own = own.unwrap_or_default();
+    let identity = Identity {
+        claims: cx.private(CLAIMS).unwrap_or_default(),
+        ..Identity::new(&name)
+    };
     let volumes = service.volumes.known().into_iter().flatten();
     volumes
         .filter(|(_, volume)| volume.delete_on_destroy)
-        .map(|(volume, _)| {
-            let own = own.get(volume).cloned();
-            own.unwrap_or_else(|| format!("{name}-{volume}"))
-        })
+        .map(|(volume, _)| identity.claim(&name, volume))
         .collect()
 }
 
 /// Claims of an imported or moved Deployment have names of their own.
 fn remember_claims(service: &GpuService, found: &Found, cx: &Context<'_, Client>) {
     let name = known(&service.name);
+    let fresh = Identity::new(&name);
     let own = found.identity.claims.iter();
     let own: BTreeMap<_, _> = own
-        .filter(|(volume, claim)| **claim != format!("{name}-{volume}"))
+        .filter(|(volume, claim)| **claim != fresh.claim(&name, volume))
         .collect();
     cx.set_private(CLAIMS, Some(&own).filter(|own| !own.is_empty()));
 }

@@ -121,37 +121,31 @@ pub(super) async fn refresh_fit(
     let replicas = wanted
         .and_then(|spec| spec.replicas)
         .and_then(|it| u32::try_from(it).ok());
-    let outcome = match request_of(service) {
+    match request_of(service) {
         Ok(Some(request)) => {
-            let held = held_against(service, placement, replicas, target, request, cx);
-            Ok(Some(held.await?))
+            match held_against(service, placement, replicas, target, request, cx).await? {
+                Ok(fit) => {
+                    // While an override is not known yet, another price than the stored one would be none.
+                    if cx.client.prices_known {
+                        set_price(service, &fit.price);
+                    }
+                    service.nodes = fit.render_nodes().into();
+                    if placement.is_some() && renewed(&fit).is_some() {
+                        cx.warn(unadmitted(
+                            service,
+                            target,
+                            "The plan proposes a placement that does.",
+                        ));
+                    }
+                }
+                Err(refusal) => {
+                    service.nodes = Vec::new().into();
+                    if placement.is_some() && service.replicas.known() != Some(&0) {
+                        cx.warn(unadmitted(service, target, &refusal.detail));
+                    }
+                }
+            }
         }
-        Ok(None) => Ok(None),
-        Err(why) => Err(why),
-    };
-    match outcome {
-        Ok(Some(held)) => match held {
-            Ok(fit) => {
-                // While an override is not known yet, another price than the stored one would be none.
-                if cx.client.prices_known {
-                    set_price(service, &fit.price);
-                }
-                service.nodes = fit.render_nodes().into();
-                if placement.is_some() && renewed(&fit).is_some() {
-                    cx.warn(unadmitted(
-                        service,
-                        target,
-                        "The plan proposes a placement that does.",
-                    ));
-                }
-            }
-            Err(refusal) => {
-                service.nodes = Vec::new().into();
-                if placement.is_some() && service.replicas.known() != Some(&0) {
-                    cx.warn(unadmitted(service, target, &refusal.detail));
-                }
-            }
-        },
         Ok(None) => set_price(service, &SharePrice::NoShare),
         // An imported object whose kind can't be told.
         Err(_) => set_price(service, &SharePrice::Unknown { elsewhere: None }),
